@@ -385,7 +385,7 @@ def test_an_agent_for_several_networks_has_the_largest_scales() -> None:
 
 
 def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None:
-    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=0)
+    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=False)
     networks = train(Bandit(), config).networks
     assert not any(float(np.abs(own).max()) for own in jax.tree.leaves(networks.representation))
     target, rng = np.array([0.3, -0.4], np.float32), np.random.default_rng(1)
@@ -397,7 +397,9 @@ def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None
     # The same networks as the core has them, with an LSTM of zeros.
     np.testing.assert_array_equal(
         actions(
-            replace(config, represent=1), networks, Observation(target, np.ones((2, 3), np.float32))
+            replace(config, represent=True),
+            networks,
+            Observation(target, np.ones((2, 3), np.float32)),
         ),
         one,
     )

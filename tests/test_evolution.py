@@ -220,7 +220,6 @@ def counted(method: object, calls: list[None]) -> object:
 def test_what_a_search_cannot_have_is_refused_with_what_is_allowed(tmp_path: Path) -> None:
     for old, new, told in (
         ('reward = "flagship"', 'reward = "orca"', r"reward = 'orca': allowed: flagship"),
-        ("seed = 3", 'seed = 3\nrollouts = "stepped"', r"rollouts = 'stepped': allowed: native"),
         ("population = 4", "population = 1", r"population = 1: allowed: a whole number from 2"),
         ("step = 0.2", "step = 0", r"training.step = 0: allowed: a number above 0"),
         ("step = 0.2", "worst = 1.5", r"training.worst = 1.5: allowed: a number from 0 to 1"),

@@ -51,10 +51,10 @@ def test_a_network_of_ones_own_is_a_scenario_with_changes() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"training.trees": 0}, "training.trees = 0: allowed: a whole number from 1 to 10000"),
+        ({"training.trees": 0}, "training.trees = 0: allowed: a whole number from 1"),
         ({"training.phase": "late"}, "training.phase = 'late': allowed: all, ca"),
-        ({"training.duration_s": True}, "training.duration_s = True: allowed: a number from 1"),
-        ({"training.leaves": 3}, "leaves: no such key; allowed: duration_s, "),
+        ({"training.duration_s": True}, "training.duration_s = True: allowed: a number above 0"),
+        ({"training.leaves": 3}, "training.leaves: allowed: duration_s, "),
         ({"seed": -1}, "seed = -1: allowed: a whole number from 0"),
         ({"network": [{"name": "L=5"}]}, "setup L=5: allowed: L=PACKETS,K=SENDERS"),
         ({"seed.one": 1}, "seed = 1: allowed: a table"),

@@ -48,11 +48,6 @@ COLUMNS = {"dqn": dqn.COLUMNS, "evolution": evolution.COLUMNS, "ppo": ppo.COLUMN
 class Opener(Protocol):
     """Makes the simulations of a recipe, `learners` patterns of the entries that learn."""
 
-    def episodes(
-        self, source: opening.Source, recipe: Recipe, learners: list[str]
-    ) -> EpisodeSource:
-        """Simulations that are stepped."""
-
     def rollouts(self, source: opening.Source, recipe: Recipe, learners: list[str]) -> Collector:
         """Simulations that make their decisions themselves."""
 
@@ -97,7 +92,7 @@ class Here:
     def episodes(
         self, source: opening.Source, recipe: Recipe, learners: list[str]
     ) -> EpisodeSource:
-        """As of `Opener`."""
+        """Simulations that are stepped."""
         return _core.Episodes(
             source,
             recipe.settings_text(),
@@ -143,8 +138,8 @@ def train(
         folder: where checkpoints and TensorBoard's files go.
         resume: go on from the last checkpoint there, if there is one.
         progress: told about episodes, or about decisions if they are counted.
-        snapshots: how many policies of the last part are returned; only with native rollouts.
-        watch: may stop the training; only with native rollouts, and no search by evolution.
+        snapshots: how many policies of the last part are returned; not by deep Q-learning.
+        watch: may stop the training; by proximal policy optimisation alone.
 
     Raises:
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
@@ -156,10 +151,12 @@ def train(
     reward = _reward_of(recipe)
     simulations: EpisodeSource | Collector
     try:
-        if recipe.rollouts == "native":
+        if recipe.is_native:
             simulations = collector = make.rollouts(source, recipe, learners)
             sizes = rollouts.sizes_of(collector)
         else:
+            if not isinstance(make, Here):
+                raise TrainingError(f"{recipe.origin}: learner = 'dqn': allowed: ppo on a cluster")
             simulations = env = make.episodes(source, recipe, learners)
             env.reset()
             sizes = episode_source.sizes_of(env)
@@ -174,7 +171,7 @@ def train(
     try:
         if recipe.learner == "evolution":
             trained, packets = _searched(recipe, source, sizes, make, log, snapshots)
-        elif recipe.rollouts == "native":
+        elif recipe.is_native:
             assert isinstance(recipe.config, ppo.Config)  # `deep_recipe.read` allows no other
             own = rollouts.Rollouts(collector, recipe.settings_text(), recipe.layers, reward)
             trained = rollouts.train(
@@ -182,7 +179,11 @@ def train(
                 snapshots=snapshots, watch=watch,
             )  # fmt: skip
         else:
-            trained = _from_steps(recipe, env, reward, log)
+            assert isinstance(recipe.config, dqn.Config)
+            assert reward is not None  # checked above
+            rewarder = Rewarder(reward, recipe.credit, env)
+            rewarder.reset()
+            trained = dqn.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
     finally:
         log.close()
     if trained.updates == 0:
@@ -298,18 +299,6 @@ def _searched(
     return trained, search.packets
 
 
-def _from_steps(
-    recipe: Recipe, env: EpisodeSource, reward: rewards.Reward | None, log: TrainingLog
-) -> dqn.Trained | ppo.Trained:
-    assert reward is not None  # `deep_recipe.read` has native rollouts for the others
-    rewarder = Rewarder(reward, recipe.credit, env)
-    rewarder.reset()
-    if isinstance(recipe.config, dqn.Config):
-        return dqn.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
-    assert isinstance(recipe.config, ppo.Config)  # a search has native rollouts
-    return ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
-
-
 def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
     """Patterns of the entries that learn."""
     return list(recipe.learners) or opening.learners_of(source, None)
@@ -329,10 +318,10 @@ def check(recipe: Recipe, sizes: Sizes) -> None:
             "as the action map wants"
         )
     _check_policy(recipe, sizes)
-    if recipe.rollouts != "native" and (recipe.needs_truth or recipe.core_reward):
+    if not recipe.is_native and recipe.core_reward:
         raise TrainingError(
-            f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native, since the reward, "
-            "the critic or the advantages follow from the truth of the simulation"
+            f"{recipe.origin}: learner = {recipe.learner!r}: allowed: evolution, ppo, since the "
+            f"reward {recipe.reward} follows from the truth of the simulation"
         )
     if recipe.teacher is not None:
         imitation.check(recipe, recipe.teacher)

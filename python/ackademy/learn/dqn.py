@@ -31,6 +31,7 @@ from ackademy.learn.credit import OpenDecisions, Transitions
 from ackademy.learn.episode_source import F32, I64, EpisodeSource, RewardSource
 from ackademy.learn.layers import Layer
 from ackademy.learn.networks import Weights
+from ackademy.learn.recipe_toml import Count, Share
 from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
@@ -59,11 +60,11 @@ class Config:
     """to be finished, over all simulations"""
     memory: int = 50_000
     """transitions"""
-    warmup: int = 1_000
+    warmup: Count = 1_000
     """transitions before the first update"""
     batch: int = 32
     """transitions per update"""
-    updates_per_decision: float = 0.25
+    updates_per_decision: Share = 0.25
     """of any agent"""
     updates_at_once: int = 16
     """run in one compiled call"""
@@ -71,15 +72,15 @@ class Config:
     """updates between copies to the target network"""
     learning_rate: float = 2.5e-4
     """Adam's"""
-    discount: float = 0.9
+    discount: Share = 0.9
     """per decision of one agent"""
     huber: float = 1.0
     """error beyond which the loss grows linearly"""
-    epsilon_start: float = 1.0
+    epsilon_start: Share = 1.0
     """share of random actions at the beginning"""
-    epsilon_end: float = 0.05
+    epsilon_end: Share = 0.05
     """and after `epsilon_decisions`"""
-    epsilon_decisions: int = 20_000
+    epsilon_decisions: Count = 20_000
     """over which it falls linearly"""
     row_every: int = 4_000
     """transitions between rows of the curve"""
@@ -137,7 +138,7 @@ def train(
     while episodes < config.episodes:
         interrupts.check()
         if past is not None and action_log.steps < past.steps:
-            actions, _ = past.next(env)
+            actions = past.next(env)
         else:
             rng = np.random.default_rng((seed, ACTING, action_log.steps))
             actions = explore(env, learner.greedy(env), config.epsilon(decisions), rng)

@@ -34,6 +34,7 @@ from ackademy.learn.episode_source import F64
 from ackademy.learn.networks import Tensors, Weights
 from ackademy.learn.noiseless import UNUSABLE, Episode, worst_quarter
 from ackademy.learn.ranges import Seen
+from ackademy.learn.recipe_toml import Positive, Share
 from ackademy.learn.rollouts import last_part
 from ackademy.learn.training_log import Means, TrainingLog
 
@@ -71,14 +72,14 @@ class Config:
     generations: int = 60
     population: int = 14
     """candidates of a generation, 2 or more"""
-    step: float = 0.5
+    step: Positive = 0.5
     """standard deviation of each weight in the first generation"""
     last_layer: bool = False
     """whether the last layer alone is searched; the others stay as the teacher has them"""
-    average: float = 0.5
+    average: Share = 0.5
     """share of the generations so far, the latest ones, over which the mean is averaged into the
     policy that is kept (Polyak and Juditsky 1992): networks drawn anew make single means noisy"""
-    worst: float = 0.5
+    worst: Share = 0.5
     """how much the worst quarter of a class counts, of 1; the rest is of the class's mean"""
 
 

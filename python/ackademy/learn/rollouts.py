@@ -257,7 +257,8 @@ def train(
 
     Args:
         rollouts: collects.
-        layers: of the policy, see `ppo.train`.
+        layers: of the policy; without a critic of its own the value has the same ones with a
+            single output.
         config: how to learn.
         seed: of the networks' first weights and of the minibatches; the actions have the
             simulations'.

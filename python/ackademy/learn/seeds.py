@@ -142,8 +142,10 @@ def train(
     Raises:
         AckademyError: as `deep.train` and `Judge.judge`.
     """
-    if recipe.rollouts != "native":
-        raise TrainingError(f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native")
+    if not recipe.is_native:
+        raise TrainingError(
+            f"{recipe.origin}: learner = {recipe.learner!r}: allowed: ppo, evolution"
+        )
     entering = entering_of(recipe, make)
     alone = judge.judge(deep.zeros(recipe, entering), stage("zeros: networks"))
     rows, trained = [Row(None, 0, False, alone)], {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -457,11 +457,12 @@ def learner_of(path: Path, changes: Changes, *, quick: bool = False) -> tuple[Le
 
 
 def _recipe(table: TomlTable) -> Mapping[str, float]:
+    known = {own.name: str(own.type) for own in fields(recipe.Recipe)}
     for name, value in table.values.items():
-        if name not in recipe.ALLOWED:
-            raise table.error(name, value, f"only {', '.join(recipe.ALLOWED)}")
-        if not recipe.is_allowed(name, value):
-            raise table.error(name, value, recipe.ALLOWED[name])
+        if name not in known:
+            raise table.error(name, value, f"only {', '.join(known)}")
+        if wanted := recipe_toml.wanted_of(known[name], value):
+            raise table.error(name, value, wanted)
     return cast("Mapping[str, float]", dict(table.values))
 
 

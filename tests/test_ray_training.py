@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -16,8 +15,7 @@ pytest.importorskip("flax", reason="needs train: an extra")
 from ackademy.cli import app
 from ackademy.envs import opening
 from ackademy.errors import EngineError, TrainingError
-from ackademy.learn import deep, deep_recipe, ray_cluster, ray_episode_source
-from ackademy.learn.episode_source import Actions, EpisodeSource
+from ackademy.learn import deep, deep_recipe, ray_rollouts
 from ackademy.learn.ray_rollouts import RayRollouts, part_of
 from ackademy.learn.rollouts import Collector
 from ackademy.learn.training_log import Checkpoints
@@ -95,17 +93,13 @@ def recipe(tmp_path: Path) -> deep_recipe.Recipe:
     return deep_recipe.read(tmp_path / "recipe.toml")
 
 
-def arrays(env: EpisodeSource) -> list[bytes]:
-    return [np.asarray(getattr(env, name)).tobytes() for name in ray_episode_source.ARRAYS]
-
-
 @pytest.mark.parametrize(("n", "workers"), [(5, 2), (7, 3), (4, 4)])
 @pytest.mark.parametrize("decisions", [1, 3, 12, 128, 129, 131])
 def test_each_simulation_makes_as_many_decisions_as_without_a_cluster(
     n: int, workers: int, decisions: int
 ) -> None:
     each, more = divmod(decisions, n)
-    for share in ray_episode_source.shares(n, workers):
+    for share in ray_rollouts.shares(n, workers):
         own = range(share.first, share.first + share.count)
         count = part_of(share, decisions, n)
         # The worker divides its part the same way.
@@ -113,20 +107,13 @@ def test_each_simulation_makes_as_many_decisions_as_without_a_cluster(
         assert there == [each + (i < more) for i in own]
 
 
-def answers(env: EpisodeSource, rng: np.random.Generator) -> Actions:
-    shape = (*env.due.shape, env.action_size)
-    return rng.uniform(-1, 1, shape).astype(np.float32)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("rollouts", ["native", "stepped"])
 def test_a_training_on_a_cluster_leaves_the_same_bytes(
-    recipe: deep_recipe.Recipe, tmp_path: Path, address: str, rollouts: deep_recipe.Collecting
+    recipe: deep_recipe.Recipe, tmp_path: Path, address: str
 ) -> None:
-    recipe = replace(recipe, rollouts=rollouts)
     here = deep.train(recipe, deep.Here(1), tmp_path / "here")
-    with ray_cluster.on_cluster(address) as make:
+    with ray_rollouts.on_cluster(address) as make:
         there = deep.train(recipe, make, tmp_path / "there")
     assert there.curve == here.curve
     assert here.updates >= 3
@@ -138,29 +125,23 @@ def test_a_training_on_a_cluster_leaves_the_same_bytes(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_simulations_on_a_cluster_are_those_here_and_need_no_file_there(
-    recipe: deep_recipe.Recipe, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+def test_a_cluster_refuses_what_it_cannot_begin(
+    recipe: deep_recipe.Recipe, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, rng = opening.read_source(recipe.source), np.random.default_rng(1)
-    local = deep.Here(1).episodes(source, recipe, ["learner"])
-    with ray_cluster.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
-        make.episodes(source, recipe, ["nobody"])
-    with ray_cluster.on_cluster(address) as make:
-        env = make.episodes(source, recipe, ["learner"])
-        (tmp_path / "up.trace").unlink()
-        for one in (local, env):
-            one.reset(11)
-        for step in range(60):
-            assert arrays(env) == arrays(local)
-            actions = answers(local, rng)
-            for one in (local, env):
-                one.step(actions)
-                one.progress = step / 60
-        assert env.packets == local.packets > 0
-        (tmp_path / "up.trace").write_text(TRACE)
-        monkeypatch.setattr(ray_episode_source, "START_S", 1.0)
+    source = opening.read_source(recipe.source)
+    with ray_rollouts.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
+        make.rollouts(source, recipe, ["nobody"])
+    with ray_rollouts.on_cluster(address) as make:
+        there = make.rollouts(source, recipe, ["learner"])
+        here = deep.Here(1).rollouts(source, recipe, ["learner"])
+        (recipe.origin.parent / "up.trace").unlink()  # was sent with the text
+        zeros = deep.files_of(recipe, deep.zeros(recipe, (here.history, here.n_features)))
+        batches = [own.collect(zeros, np.zeros(1, np.float32), 40) for own in (here, there)]
+        assert batches[0]["observation"].tobytes() == batches[1]["observation"].tobytes()
+        (recipe.origin.parent / "up.trace").write_text(TRACE)
+        monkeypatch.setattr(ray_rollouts, "START_S", 1.0)
         with pytest.raises(EngineError, match=r"0 of 1 Ray workers began within 1 s: the cluster"):
-            make.episodes(source, recipe, ["learner"])
+            make.rollouts(source, recipe, ["learner"])
 
 
 @pytest.mark.slow
@@ -172,7 +153,7 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
 
     monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
     opened: list[object] = []
-    with ray_cluster.on_cluster(address) as make:
+    with ray_rollouts.on_cluster(address) as make:
         rollouts = make.rollouts
 
         def kept(source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]) -> Collector:
@@ -200,7 +181,7 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
 
 @pytest.mark.parametrize("workers", [1, 2, 5, 7, 9])
 def test_shares_are_all_simulations_in_order_and_even(workers: int) -> None:
-    own = ray_episode_source.shares(7, workers)
+    own = ray_rollouts.shares(7, workers)
     assert [i for share in own for i in range(share.first, share.first + share.count)] == list(
         range(7)
     )
