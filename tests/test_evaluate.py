@@ -27,10 +27,11 @@ from ackademy.runner.experiments import quiet
 from ackademy.stats import scores
 from ackademy.stats.intervals import NOTHING, median_interval
 from ackademy.stats.league_metrics import ParetoPoint
-from ackademy.studies import evaluate, sources
-from ackademy.studies.evaluate import AXES, Network
-from ackademy.studies.evaluate_report import axis_ends
-from ackademy.studies.sources import Bottleneck
+from ackademy.studies.evaluate import sources
+from ackademy.studies.evaluate import study as evaluate
+from ackademy.studies.evaluate.report import axis_ends
+from ackademy.studies.evaluate.sources import Bottleneck
+from ackademy.studies.evaluate.study import AXES, Network
 
 ROOT = Path(__file__).parent.parent
 LINKS = 8

@@ -24,8 +24,9 @@ from ackademy.runner.experiments import quiet, run_cells
 from ackademy.runner.measured import Measured, Row
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name
-from ackademy.studies import gap, gap_report
-from ackademy.studies.gap import Claim, Difference, Gap, Pair, difference
+from ackademy.studies.gap import report as gap_report
+from ackademy.studies.gap import study as gap
+from ackademy.studies.gap.study import Claim, Difference, Gap, Pair, difference
 
 TP = "throughput_mean_mbps"
 ROW = Row(Name("path", "cubic"), (), gap.METRICS)

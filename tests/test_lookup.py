@@ -13,7 +13,8 @@ import ackademy
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
-from ackademy.studies import experiment_files, league
+from ackademy.studies.league import suite as league
+from ackademy.studies.reproduce import files as experiment_files
 
 ROOT = Path(__file__).parents[1]
 

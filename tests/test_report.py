@@ -34,12 +34,13 @@ from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.runner.measured import measure, rows
 from ackademy.stats.intervals import Interval
-from ackademy.studies import compare, reproduce_report
+from ackademy.studies import compare
 from ackademy.studies import run as of_run
-from ackademy.studies.experiment_files import Paper
-from ackademy.studies.experiment_report import doi
-from ackademy.studies.reproduce import Reproduction
-from ackademy.studies.reproduce_report import agrees
+from ackademy.studies.reproduce import report as reproduce_report
+from ackademy.studies.reproduce.files import Paper
+from ackademy.studies.reproduce.parts import doi
+from ackademy.studies.reproduce.report import agrees
+from ackademy.studies.reproduce.study import Reproduction
 
 VOID = {"meta", "input", "br", "hr"}
 

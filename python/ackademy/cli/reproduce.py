@@ -115,7 +115,7 @@ def report_command(
     """
     from ackademy import papers
     from ackademy.console import Console
-    from ackademy.studies import experiment_files
+    from ackademy.studies.reproduce import files as experiment_files
 
     console = Console()
     written = 0

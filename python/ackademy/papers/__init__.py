@@ -21,15 +21,15 @@ from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.stats.results import Results
-from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Paper
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce.files import Paper
 from ackademy.toml_table import TomlTable
 
 KINDS: Mapping[str, str] = {
     "cubic_beta": "ackademy.papers.knott2023.report",
     "f1_curves": "ackademy.papers.kong2018.f1_curves",
     "fluid": "ackademy.papers.learningcc.fluid_study",
-    "table": "ackademy.studies.table",
+    "table": "ackademy.studies.reproduce.table",
 }
 """the module that loads the files of a kind"""
 

@@ -1,7 +1,7 @@
 """Metrics that compare schemes over networks: power, friendliness, dominance, response.
 
 Every function takes numbers of runs that are finished and states its unit and its degenerate
-case. `ackademy.studies.league_scores` applies them to a league, beside those of
+case. `ackademy.studies.league.scores` applies them to a league, beside those of
 `ackademy.stats.regret`.
 """
 

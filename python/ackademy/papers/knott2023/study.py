@@ -40,8 +40,8 @@ from ackademy.stats import claims
 from ackademy.stats.claims import Checked, Claim
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Item
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce.files import Assumption, Item
 from ackademy.toml_table import TomlTable, toml_value
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]

@@ -21,9 +21,9 @@ from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.stats.formulas import FloatArray
-from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Item
-from ackademy.studies.experiment_report import assumptions_section, item_report
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce.files import Assumption, Item
+from ackademy.studies.reproduce.parts import assumptions_section, item_report
 from ackademy.toml_table import TomlTable
 
 

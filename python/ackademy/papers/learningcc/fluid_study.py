@@ -29,9 +29,10 @@ from ackademy.runner.engines import Engine
 from ackademy.stats.claims import Checked
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies import experiment_files, reproduce
-from ackademy.studies.experiment_files import Assumption, Experiment, Item, Row
-from ackademy.studies.experiment_report import assumptions_section, item_report
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import study as reproduce
+from ackademy.studies.reproduce.files import Assumption, Experiment, Item, Row
+from ackademy.studies.reproduce.parts import assumptions_section, item_report
 from ackademy.toml_table import TomlTable
 
 KEYS = (

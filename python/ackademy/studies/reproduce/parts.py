@@ -13,7 +13,7 @@ from ackademy.render.report import Only, Report, Section, in_terminal
 from ackademy.render.sheet import Part, Style
 from ackademy.stats.claims import Checked, CheckedCase
 from ackademy.stats.metrics import metric_of
-from ackademy.studies.experiment_files import Assumption, Item, Paper
+from ackademy.studies.reproduce.files import Assumption, Item, Paper
 
 VERDICTS = {
     "holds": "holds",

@@ -18,7 +18,7 @@ from ackademy.runner.measured import tables as measured_tables
 from ackademy.stats.claims import Checked, Claim, RowName, check
 from ackademy.stats.results import Name, Results, Value, results
 from ackademy.stats.run_tables import COLUMNS
-from ackademy.studies.experiment_files import Experiment, Row
+from ackademy.studies.reproduce.files import Experiment, Row
 
 LOGARITHMIC = ("m_e",)
 """metrics whose difference means something and whose ratio does not"""

@@ -21,16 +21,17 @@ from ackademy.stats import league_metrics, regret
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, holm, network_interval
 from ackademy.stats.league_metrics import MARGINS, ParetoPoint
-from ackademy.studies.leaderboard import ranked
-from ackademy.studies.league import Network, Result, SchemeCase
-from ackademy.studies.league_grid import (
+from ackademy.studies.league.grid import (
     BESIDE_S,
     REDRAW_EVERY_S,
     SEGMENTS_S,
     WINDOW_S,
+    Network,
     mean_between,
     value_at,
 )
+from ackademy.studies.league.ranking import ranked
+from ackademy.studies.league.suite import Result, SchemeCase
 
 REFERENCE = "CUBIC"
 """the scheme that regret is compared with; the first one where a league lacks it"""
@@ -134,7 +135,7 @@ def scores(found: Sequence[Result], folder: Path, oracle: Sequence[Result] = ())
     Args:
         found: what was measured.
         folder: of the cells; time series of drawn networks are read from it.
-        oracle: what the BDP oracle did on some of the networks (`ackademy.studies.league_oracle`).
+        oracle: what the BDP oracle did on some of the networks (`ackademy.studies.league.oracle`).
     """
     networks = ranked(found)
     names = list(dict.fromkeys(row.scheme for rows in networks.values() for row in rows))

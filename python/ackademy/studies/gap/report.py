@@ -27,8 +27,8 @@ from ackademy.runner import experiments
 from ackademy.runner.measured import Measured
 from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
-from ackademy.studies import gap
-from ackademy.studies.gap import METRICS, Claim, Difference, Gap
+from ackademy.studies.gap import study as gap
+from ackademy.studies.gap.study import METRICS, Claim, Difference, Gap
 
 FOREST_REACH = (8.0, 60.0)
 """per cent: the axis of differences ends between these"""

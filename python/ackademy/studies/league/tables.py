@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from ackademy.render.numbers import NONE, significant
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, estimated, number, shaded
 from ackademy.stats.league_metrics import CDF_LEVELS, MARGINS
-from ackademy.studies.harm_matrix import COMPLETION, Harm, Neighbour, neighbours
-from ackademy.studies.league_scores import REFERENCE, Away, Scores, Spread
+from ackademy.studies.league.harm import COMPLETION, Harm, Neighbour, neighbours
+from ackademy.studies.league.scores import REFERENCE, Away, Scores, Spread
 
 SCHEME = (Head("scheme"),)
 NAMED_MAX = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 from ackademy import lookup
 from ackademy.backends.schemes import AS_WRITTEN
@@ -18,31 +18,12 @@ from ackademy.folders import here_or_above, is_file
 from ackademy.runner.cells import Assignment
 from ackademy.stats.claims import Claim, RowName, parse_claim
 from ackademy.stats.metrics import metric_of
-from ackademy.studies.figures import Figure, parse_figure
 from ackademy.toml_table import TomlTable, toml_value
 
 Origin = Literal["paper", "source", "derived", "proposed"]
 """paper: printed there; source: from code or notes; derived: follows from these; proposed: ours"""
 
 RUNS_MAX = 1_000_000
-KEYS = (
-    "kind",
-    "title",
-    "item",
-    "about",
-    "note",
-    "scenario",
-    "runs",
-    "sample_interval_ms",
-    "columns",
-    "published",
-    "scheme",
-    "group",
-    "assumption",
-    "claim",
-    "figure",
-)
-"""of a table's file"""
 PAPER_KEYS = ("title", "authors", "venue", "doi", "scheme", "assumption")
 SCHEME_KEYS = (
     "controller",
@@ -136,6 +117,33 @@ class Item:
     about: str
 
 
+FigureKind = Literal["bars", "lines", "windows", "rates", "plane"]
+"""bars: a metric by group and scheme; lines: over the groups' x; windows: cwnd over time; rates:
+what all flows together deliver over time; plane: a metric over another, a dot per run and an
+ellipse per scheme"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of a report."""
+
+    kind: FigureKind
+    title: str
+    about: str = ""
+    metric: str = ""
+    """empty for windows and rates"""
+    rows: tuple[RowName, ...]
+    """in the order of the file"""
+    published: tuple[tuple[RowName, float], ...]
+    """marks beside those of the table's columns, such as values read from a figure's pixels"""
+    x_label: str = ""
+    across: str = ""
+    """plane: the metric to the right; `metric` goes upwards"""
+    flows: tuple[str, ...] = ("*",)
+    """windows, rates: globs; of windows, `mean:reno*` is one line, the mean over the flows that the
+    glob names"""
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment(Item):
     """One table or figure of a paper."""
@@ -201,7 +209,7 @@ def load(name: str) -> Experiment:
         ExperimentError: if a file is missing or wrong; the message names file and field.
     """
     path = find(name)
-    item = TomlTable.read(path).only(*KEYS)
+    item = TomlTable.read(path)
     common = TomlTable.read(path.parent / "paper.toml").only(*PAPER_KEYS)
     for group in item.keys("group"):
         item.table("group", group).only(*GROUP_KEYS)
@@ -217,22 +225,20 @@ def load(name: str) -> Experiment:
     }
     rows = tuple(_row(item, cells, metrics, schemes, path) for cells in item.lists("published"))
     names = [row.name for row in rows]
-    return Experiment(
+    return item.into(
+        Experiment,
+        *("kind", "scenario", "runs", "columns", "published", "scheme", "group", "assumption"),
+        *("claim", "figure"),
         name=name_of(path),
         path=path,
         paper=read_paper(path),
-        item=item.string("item"),
-        title=item.string("title"),
-        about=item.string("about"),
         scenario=path.parent / item.string("scenario"),
         runs=item.whole("runs", 1, RUNS_MAX),
-        sample_interval_ms=item.number("sample_interval_ms"),
         metrics=metrics,
         rows=rows,
         assumptions=(*parse_assumptions(item), *parse_assumptions(common)),
         claims=tuple(parse_claim(entry, names) for entry in item.tables("claim")),
         figures=tuple(parse_figure(entry, names) for entry in item.tables("figure")),
-        note=item.string("note", ""),
     )
 
 
@@ -242,8 +248,7 @@ def read_paper(path: Path) -> Paper:
     Raises:
         ExperimentError: if it is missing or wrong.
     """
-    common = TomlTable.read(path.parent / "paper.toml").only(*PAPER_KEYS)
-    return Paper(**{key: common.string(key) for key in ("title", "authors", "venue", "doi")})
+    return TomlTable.read(path.parent / "paper.toml").into(Paper, "scheme", "assumption")
 
 
 def item_of(path: Path, table: TomlTable) -> dict[str, Any]:
@@ -256,17 +261,56 @@ def item_of(path: Path, table: TomlTable) -> dict[str, Any]:
     return {"name": name_of(path), "path": path, **texts, "paper": read_paper(path)}
 
 
+def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
+    """Read a `[[figure]]`.
+
+    Args:
+        entry: with `kind`, `title`, and by kind `metric`, `across` or `flows`; `schemes` and
+            `groups` choose among the rows.
+        rows: all rows of the experiment.
+
+    Raises:
+        ExperimentError: if a field is wrong.
+    """
+    found = entry.into(
+        Figure,
+        *("schemes", "groups", "published"),
+        rows=_chosen(entry, rows),
+        published=tuple(_mark(entry, cells, rows) for cells in entry.lists("published", [])),
+    )
+    if found.kind not in ("windows", "rates"):
+        metric_of(entry.string("metric"), entry.where)
+    if found.kind == "plane":
+        metric_of(entry.string("across"), entry.where)
+    return found
+
+
+def _chosen(entry: TomlTable, rows: Sequence[RowName]) -> tuple[RowName, ...]:
+    schemes = list(dict.fromkeys(scheme for scheme, _ in rows))
+    groups = list(dict.fromkeys(group for _, group in rows))
+    for key, known in (("schemes", schemes), ("groups", groups)):
+        for name in entry.strings(key, known):
+            if name not in known:
+                raise entry.error(key, name, ", ".join(known))
+    wanted = set(entry.strings("schemes", schemes)), set(entry.strings("groups", groups))
+    return tuple(row for row in rows if row[0] in wanted[0] and row[1] in wanted[1])
+
+
+def _mark(
+    entry: TomlTable, cells: Sequence[object], rows: Sequence[RowName]
+) -> tuple[RowName, float]:
+    if len(cells) != 3 or tuple(cells[:2]) not in rows or not isinstance(cells[2], int | float):
+        raise entry.error("published", list(cells), "scheme, group and a number")
+    return (str(cells[0]), str(cells[1])), float(cells[2])
+
+
 def parse_assumptions(table: TomlTable) -> list[Assumption]:
     """The `[[assumption]]` entries of a file.
 
     Raises:
         ExperimentError: if one says nothing, or not who made it.
     """
-    entries = []
-    for entry in table.tables("assumption"):
-        origin = entry.only("origin", "text").choice("origin", get_args(Origin))
-        entries.append(Assumption(origin, entry.string("text")))
-    return entries
+    return [entry.into(Assumption) for entry in table.tables("assumption")]
 
 
 def _row(

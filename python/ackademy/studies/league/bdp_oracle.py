@@ -1,6 +1,6 @@
 """The BDP oracle: a flow that is told the rate and the round trip of its path (league metric M3).
 
-`ackademy.studies.league_oracle` names this file as a controller, so it stands alone.
+`ackademy.studies.league.oracle` names this file as a controller, so it stands alone.
 """
 
 from __future__ import annotations

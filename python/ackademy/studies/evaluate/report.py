@@ -38,8 +38,9 @@ from ackademy.runner.measured import Measured
 from ackademy.stats.intervals import NOMINAL, Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.scores import SHARE_FLOOR
-from ackademy.studies import evaluate
-from ackademy.studies.evaluate import (
+from ackademy.studies.evaluate import study as evaluate
+from ackademy.studies.evaluate.sources import Source
+from ackademy.studies.evaluate.study import (
     AXES,
     GAIN,
     SCORED,
@@ -51,7 +52,6 @@ from ackademy.studies.evaluate import (
     Verdict,
     Worst,
 )
-from ackademy.studies.sources import Source
 
 PER_CENT = frozenset({"link_share", "loss", WON})
 """ratios that are shown as per cent"""

@@ -26,7 +26,7 @@ from ackademy.stats.intervals import t_interval
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.omniscient import Behind
 from ackademy.stats.results import Estimate, Name, Results, Value, finite, results
-from ackademy.studies.stress_space import Family, Settings, Space
+from ackademy.studies.stress.space import Family, Settings, Space
 
 Method = Literal["evolution", "random"]
 GENERATION = 32

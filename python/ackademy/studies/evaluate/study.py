@@ -34,7 +34,7 @@ from ackademy.stats.intervals import (
 from ackademy.stats.league_metrics import ParetoPoint, dominates
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.results import Estimate, Name, Results, results
-from ackademy.studies.sources import Bottleneck, Source, bottleneck_of
+from ackademy.studies.evaluate.sources import Bottleneck, Source, bottleneck_of
 
 STUDY = "evaluate"
 SCORED = (

@@ -21,7 +21,8 @@ from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.harm import excess_harm, harm, is_starved
-from ackademy.studies.league import LeagueScheme, Network, Suite
+from ackademy.studies.league.grid import Network
+from ackademy.studies.league.suite import LeagueScheme, Suite
 
 FIRST, SECOND, ALONE = "first", "second", "flow"
 ALONE_FILE = "link.toml"

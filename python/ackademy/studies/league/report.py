@@ -48,12 +48,13 @@ from ackademy.render.sheet import (
 from ackademy.render.sheet import measured as measured_cell
 from ackademy.stats.intervals import NOMINAL
 from ackademy.stats.metrics import metric_of
-from ackademy.studies import league_tables
-from ackademy.studies.experiment_report import assumptions_list
-from ackademy.studies.harm_matrix import Harm
-from ackademy.studies.leaderboard import BREAKS, Ranking, leaders, listed, ranked, rankings
-from ackademy.studies.league import MERIT, SHOWN, Result, Suite
-from ackademy.studies.league_scores import Scores
+from ackademy.studies.league import tables as league_tables
+from ackademy.studies.league.grid import MERIT, SHOWN
+from ackademy.studies.league.harm import Harm
+from ackademy.studies.league.ranking import BREAKS, Ranking, leaders, listed, ranked, rankings
+from ackademy.studies.league.scores import Scores
+from ackademy.studies.league.suite import Result, Suite
+from ackademy.studies.reproduce.parts import assumptions_list
 
 LOGARITHMIC = frozenset({"delay_p50_ms", "delay_p95_ms", "power"})
 """metrics whose shades follow their logarithms"""

@@ -19,8 +19,8 @@ from ackademy.stats.claims import RowName
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
-from ackademy.studies.figures import Figure
-from ackademy.studies.reproduce import Reproduced, Reproduction
+from ackademy.studies.reproduce.files import Figure
+from ackademy.studies.reproduce.study import Reproduced, Reproduction
 
 N_BUCKETS = 350
 """pairs of points per line of a window over time"""

@@ -21,14 +21,14 @@ from ackademy.runner import experiments
 from ackademy.stats.intervals import NOMINAL, Interval
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import TP, D, of_all_flows
-from ackademy.studies.experiment_files import Assumption
-from ackademy.studies.experiment_report import (
+from ackademy.studies.reproduce.figures import figures
+from ackademy.studies.reproduce.files import Assumption
+from ackademy.studies.reproduce.parts import (
     assumptions_section,
     claims_section,
     item_report,
 )
-from ackademy.studies.reproduce import Reproduced, Reproduction, difference_ratio
-from ackademy.studies.reproduce_figures import figures
+from ackademy.studies.reproduce.study import Reproduced, Reproduction, difference_ratio
 
 N_COLOURS = 10
 """of the style sheet, `.s0` to `.s9`; further schemes begin again"""

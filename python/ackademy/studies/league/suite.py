@@ -2,7 +2,7 @@
 
 A suite (`suites/<name>.toml`, docs/results/league.md) lists networks, schemes and the sender. Every
 scheme meets every network, and what is measured is set side by side
-(`ackademy.studies.leaderboard` judges it).
+(`ackademy.studies.league.ranking` judges it).
 """
 
 from __future__ import annotations
@@ -27,80 +27,24 @@ from ackademy.runner.measured import Measured, Row, measure
 from ackademy.runner.measured import tables as measured_tables
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name, Results
-from ackademy.studies.experiment_files import RUNS_MAX, Assumption, parse_assumptions, setting
-from ackademy.studies.league_grid import SAMPLE_MS, Drawn, Role, drawn, pair_networks
+from ackademy.studies.league import bdp_oracle
+from ackademy.studies.league.grid import (
+    MERIT,
+    SAMPLE_MS,
+    By,
+    Network,
+    Role,
+    drawn,
+    pair_networks,
+)
+from ackademy.studies.reproduce.files import RUNS_MAX, Assumption, parse_assumptions, setting
 from ackademy.toml_table import TomlTable, toml_value
 
 Kind = Literal["classic", "online", "learned"]
 """classic: a fixed law; online: searches for a rate, keeping nothing; learned: by experience"""
 
-By = Literal["flow", "connection"]
-"""what the numbers are of: a flow, or an MPTCP connection with all its subflows"""
-
-KEYS = (
-    "title",
-    "about",
-    "runs",
-    "kernel_duration_s",
-    "by",
-    "scheme",
-    "network",
-    "sender",
-    "assumption",
-    "extends",
-    "grid",
-    "pairs",
-)
-SCHEME_KEYS = ("name", "controller", "family", "kind", "params", "learns", "networks", "ecn")
-PAIR_KEYS = ("networks", "seed", "runs", "transfers")
-NETWORK_KEYS = (
-    "name",
-    "title",
-    "paper",
-    "scenario",
-    "set",
-    "link",
-    "full_delay_ms",
-    "random_loss",
-    "learner_params",
-    "params",
-    "flows",
-    "offered_ratio",
-)
-
 GRID_SCENARIOS = Path("../scenarios/league")
 """the scenarios of drawn networks, from a suite's folder"""
-
-MERIT = "m_e"
-"""the metric that decides a network: it weighs throughput against delay"""
-
-UTILISATION, JAIN, SHARE = "utilisation", "jain_throughput:*", "throughput_share"
-"""of the network's named link; among all flows; of the scheme's flows beside others"""
-
-OF_CONNECTIONS: Mapping[str, str] = {
-    "throughput_mean_mbps": "connection_mean_mbps",
-    "delay_mean_ms": "connection_delay_ms",
-    "power": "connection_power",
-    MERIT: "connection_m_e",
-    JAIN: "jain_connections:*",
-    SHARE: "connection_share",
-}
-"""by column: its metric where the numbers are of connections; other columns are the same"""
-
-JUDGED = ("throughput_sum_mbps", "owd_mean_ms", "rtt_ratio", "wait_p95_ratio", "queue_loss")
-"""metrics beside the share of the link; `ackademy.studies.league_scores` judges them"""
-
-SHOWN = (
-    "throughput_mean_mbps",
-    "delay_p50_ms",
-    "delay_p95_ms",
-    "loss",
-    JAIN,
-    MERIT,
-    "power",
-    UTILISATION,
-)
-"""columns, in order; fairness is among all flows, the others are of the scheme's"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,68 +61,6 @@ class LeagueScheme(Scheme):
     """pattern of the networks that it runs on"""
     ecn: str = ""
     """in place of the networks' `sender.ecn` where they have one"""
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    """One path and its flows."""
-
-    name: str
-    """short, a column of the matrix"""
-    title: str
-    paper: str
-    """whose network it is; after a colon, what is special about it"""
-    scenario: Path
-    overrides: Mapping[str, str]
-    link: str
-    """the bottleneck, whose utilisation is shown"""
-    full_delay_ms: float
-    """queueing delay of a full buffer; 0 if its queue management keeps it from filling"""
-    random_loss: float
-    """part of the packets that the link loses at random"""
-    learner_params: Mapping[str, float | str]
-    scheme_params: Mapping[str, Mapping[str, float | str]]
-    """by scheme"""
-    flows: str
-    """pattern of the `[[flow]]` entries under the scheme; others stay as the scenario has them"""
-    by: By = "flow"
-    """what its numbers are of"""
-    offered_ratio: float = 1.0
-    """what the scheme's applications offer at most, over what the link could carry"""
-    role: Role = ""
-    """what a network of a grid tests; empty for one that the suite lists"""
-    rates_mbps: tuple[tuple[float, float], ...] = ()
-    """of a grid's network: from second, Mb/s"""
-    rtts_ms: tuple[tuple[float, float], ...] = ()
-    """of a grid's network: from second, round trip of the empty path"""
-
-    @property
-    def source(self) -> str:
-        """The paper alone: ranks are averaged within each."""
-        return self.paper.partition(":")[0]
-
-    @property
-    def is_mixed(self) -> bool:
-        """Whether flows of something else share the path."""
-        return self.flows != "*"
-
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """Columns of its table."""
-        return (*SHOWN, SHARE) if self.is_mixed else SHOWN
-
-    @property
-    def judged(self) -> tuple[str, ...]:
-        """Metrics that regret, power and dominance are computed of; none of connections."""
-        return (f"equal_share:{self.link}", *JUDGED) if self.by == "flow" else ()
-
-    def metric(self, column: str) -> str:
-        """What a column is as a metric of its runs."""
-        return f"{UTILISATION}:{self.link}" if column == UTILISATION else self.headed(column)
-
-    def headed(self, column: str) -> str:
-        """The metric that a column of several networks is headed by, whose links differ."""
-        return OF_CONNECTIONS.get(column, column) if self.by == "connection" else column
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +154,7 @@ def load(name: str, thin: int = 1) -> Suite:
         ExperimentError: if there is none, or it is wrong.
     """
     path = lookup.find(name, "suite", ExperimentError)
-    table = TomlTable.read(path).only(*KEYS)
+    table = TomlTable.read(path)
     base = _extended(table, path)
     own = tuple(_scheme(entry, path.parent) for entry in table.tables("scheme"))
     schemes = (*(base.schemes if base else ()), *own)
@@ -293,12 +175,11 @@ def load(name: str, thin: int = 1) -> Suite:
         double = next((name for name in found if found.count(name) > 1), None)
         if double is not None:
             raise table.error(f"{key}.name", double, "a name that is used once")
-    return Suite(
+    return table.into(
+        Suite,
+        *("runs", "by", "scheme", "network", "sender", "assumption", "extends", "grid", "pairs"),
         name=path.stem,
-        title=table.string("title"),
-        about=table.string("about"),
         runs=table.whole("runs", 1, RUNS_MAX),
-        kernel_duration_s=table.number("kernel_duration_s"),
         schemes=schemes,
         networks=networks,
         assumptions=(*(base.assumptions if base else ()), *parse_assumptions(table)),
@@ -330,6 +211,44 @@ def scheme_cases(
         if backend == "kernel" or not scheme.controller.startswith("kernel:")
         if _core.fits(scheme.networks, network.name)
     ]
+
+
+ORACLE = LeagueScheme(
+    label="BDP oracle",
+    controller=f"{bdp_oracle.__file__}:{bdp_oracle.BdpOracle.__name__}",
+    kind="classic",
+    family="omniscient",
+)
+"""no scheme of the league: it wins nothing and is ranked nowhere"""
+TOLD: tuple[Role, ...] = ("alone", "redraw")
+"""networks of which rate and round trip are known at any time, and whose flow is alone"""
+
+
+def oracle_cases(suite: Suite, runs: int, only: str = "*") -> list[SchemeCase]:
+    """The oracle on every network that it can be told; seeds count from 1.
+
+    Args:
+        suite: whose drawn networks are meant.
+        runs: seeds per network, >= 1.
+        only: pattern of the networks' names.
+    """
+    told = [own for own in suite.networks if own.role in TOLD and _core.fits(only, own.name)]
+    if not told:
+        return []
+    networks = tuple(replace(own, scheme_params={ORACLE.label: _told(own)}) for own in told)
+    return scheme_cases(replace(suite, schemes=(ORACLE,), networks=networks), runs)
+
+
+def _told(network: Network) -> dict[str, float | str]:
+    return {
+        "rates_mbps": _schedule(network.rates_mbps),
+        "rtts_ms": _schedule(network.rtts_ms),
+        "flows": 1.0,
+    }
+
+
+def _schedule(steps: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{start!r}:{value!r}" for start, value in steps)
 
 
 def results(found: Sequence[SchemeCase], folder: Path) -> list[Result]:
@@ -378,17 +297,8 @@ def _cells(
 
 
 def _scheme(entry: TomlTable, folder: Path) -> LeagueScheme:
-    kind = entry.only(*SCHEME_KEYS).choice("kind", get_args(Kind))
-    return LeagueScheme(
-        label=entry.string("name"),
-        controller=entry.string("controller"),
-        params=tuple(_params(entry.table("params"), folder).items()),
-        learns=entry.switch("learns", default=False),
-        kind=kind,
-        family=entry.string("family"),
-        networks=entry.string("networks", "*"),
-        ecn=entry.string("ecn", ""),
-    )
+    params = tuple(_params(entry.table("params"), folder).items())
+    return entry.into(LeagueScheme, "name", "params", label=entry.string("name"), params=params)
 
 
 def _extended(table: TomlTable, path: Path) -> Suite | None:
@@ -414,7 +324,7 @@ def _grid(entry: TomlTable, folder: Path, sender: Mapping[str, str], thin: int) 
 def _pairs(table: TomlTable, folder: Path, sender: Mapping[str, str], thin: int) -> Pairs | None:
     if "pairs" not in table.values:
         return None
-    entry = table.table("pairs").only(*PAIR_KEYS)
+    entry = table.table("pairs").only("networks", "seed", "runs", "transfers")
     count = math.ceil(entry.whole("networks", 1, 90) / thin)
     found = pair_networks(entry.whole("seed", 0), count)
     networks = tuple(_drawn(own, "Two flows", folder, sender) for own in found)
@@ -429,52 +339,38 @@ def _grid_scenario(folder: Path, name: str) -> Path:
     return near if is_file(near) else lookup.find(named, "scenario", ExperimentError)
 
 
-def _drawn(own: Drawn, paper: str, folder: Path, sender: Mapping[str, str]) -> Network:
-    return Network(
-        name=own.name,
-        title=own.title,
-        paper=paper,
-        scenario=_grid_scenario(folder, own.scenario),
-        overrides={**sender, **{key: toml_value(v) for key, v in own.overrides.items()}},
-        link="data",
-        full_delay_ms=own.full_delay_ms,
-        random_loss=0.0,
-        learner_params=own.learner_params,
-        scheme_params={},
-        flows=own.flows,
-        role=own.role,
-        rates_mbps=own.rates_mbps,
-        rtts_ms=own.rtts_ms,
-    )
+def _drawn(own: Network, paper: str, folder: Path, sender: Mapping[str, str]) -> Network:
+    scenario = _grid_scenario(folder, str(own.scenario))
+    return replace(own, paper=paper, scenario=scenario, overrides={**sender, **own.overrides})
 
 
 def _network(
     entry: TomlTable, folder: Path, sender: Mapping[str, str], schemes: Sequence[str]
 ) -> Network:
-    of_schemes = entry.only(*NETWORK_KEYS).table("params")
+    of_schemes = entry.table("params")
     for name in of_schemes.values:
         if name not in schemes:
             raise entry.error("params", name, ", ".join(schemes))
     own = {key: toml_value(value) for key, value in entry.table("set").values.items()}
     scenario, overrides = entry.string("scenario"), {**sender, **own}
     path = Path(os.path.normpath(folder / scenario))
-    _check_network(entry, path, overrides)
-    return Network(
-        name=entry.string("name"),
-        title=entry.string("title"),
-        paper=entry.string("paper"),
+    found = entry.into(
+        Network,
+        *("scenario", "set", "learner_params", "params", "offered_ratio"),
         scenario=path,
         overrides=overrides,
-        link=entry.string("link"),
-        full_delay_ms=entry.number("full_delay_ms"),
-        random_loss=entry.number("random_loss", 0.0),
         learner_params=_params(entry.table("learner_params"), folder),
         scheme_params={
             name: _params(entry.table("params", name), folder) for name in of_schemes.values
         },
-        flows=entry.string("flows", "*"),
         offered_ratio=_offered(entry),
+        by="flow",
+        role="",
+        rates_mbps=(),
+        rtts_ms=(),
     )
+    _check_network(entry, path, overrides)
+    return found
 
 
 def _check_network(entry: TomlTable, path: Path, overrides: Mapping[str, str]) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ackademy.studies.league import JAIN, MERIT, SHARE, LeagueScheme, Result
+from ackademy.studies.league.grid import JAIN, MERIT, SHARE
+from ackademy.studies.league.suite import LeagueScheme, Result
 
 BREAKS = ("starves", "fills the buffer", "unfair", "loses")
 NETWORKS_MAX = 40

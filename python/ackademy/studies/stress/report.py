@@ -17,7 +17,7 @@ from ackademy.render.numbers import NONE, significant
 from ackademy.render.report import Only, Report, Section, on_page
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of, number
 from ackademy.stats.scores import SHARE_FLOOR
-from ackademy.studies.stress import GAP, KEPT, METRICS, Finding, Study, Tried, in_words
+from ackademy.studies.stress.search import GAP, KEPT, METRICS, Finding, Study, Tried, in_words
 
 COLOURS = 8
 PER_CENT = ("fair_share", "loss")

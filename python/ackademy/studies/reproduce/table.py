@@ -8,9 +8,11 @@ from pathlib import Path
 from ackademy.render.report import Report
 from ackademy.runner import cells, experiments
 from ackademy.runner.engines import Engine
-from ackademy.studies import experiment_files, reproduce, reproduce_report
-from ackademy.studies.experiment_files import Experiment
-from ackademy.studies.reproduce import Reproduction
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import report as reproduce_report
+from ackademy.studies.reproduce import study as reproduce
+from ackademy.studies.reproduce.files import Experiment
+from ackademy.studies.reproduce.study import Reproduction
 
 
 @dataclass(frozen=True, slots=True)
