@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -122,16 +123,21 @@ def actions(config: ddpg.Config, networks: ddpg.Networks, seen: Observation) -> 
 
 
 def train(
-    host: ddpg.Host, config: ddpg.Config, place: Checkpoints | None = None, seed: int = 1
+    host: Bandit | Plant | SimulatedHost,
+    config: ddpg.Config,
+    place: Checkpoints | None = None,
+    seed: int = 1,
 ) -> ddpg.Trained:
-    return ddpg.train(host, config, seed, TrainingLog(ddpg.COLUMNS, place))
+    return ddpg.train(cast("SimulatedHost", host), config, seed, TrainingLog(ddpg.COLUMNS, place))
 
 
 SHORT = replace(QUICK, epochs=1000, batch=64, actor_rate=3e-3, critic_rate=1e-2, tau=0.02)
 """larger steps, for a thousand updates in one call"""
 
 
-def learnt(host: ddpg.Host, config: ddpg.Config, seed: int = 1) -> ddpg.Networks:
+def learnt(
+    host: Bandit | Plant | SimulatedHost, config: ddpg.Config, seed: int = 1
+) -> ddpg.Networks:
     """As many updates as random transitions: the learner without acting in between."""
     host.begin()
     seen, rng = host.observation, np.random.default_rng(seed)

@@ -60,9 +60,9 @@ def test_names_of_every_kind_work_in_python() -> None:
 
 def test_a_path_as_in_the_repository_is_found(elsewhere: Path) -> None:
     assert lookup.find("scenarios/deep_buffer.toml", "scenario").is_file()
-    names = [path.stem for path in lookup.scenario_files(["scenarios/*_buffer.toml"])]
+    names = [path.stem for _, path in lookup.scenarios_of(["scenarios/*_buffer.toml"])]
     assert names == ["deep_buffer", "short_buffer"]
-    assert [path.stem for path in lookup.scenario_files(["gap/f*"])] == ["fast", "four_flows"]
+    assert [path.stem for _, path in lookup.scenarios_of(["gap/f*"])] == ["fast", "four_flows"]
 
 
 def test_a_path_that_exists_wins_and_a_near_folder_comes_before_the_shipped(
@@ -107,7 +107,7 @@ def test_an_unknown_name_is_one_line_with_names(word: str, kind: lookup.Kind, me
 
 def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> None:
     with pytest.raises(ScenarioError, match=r"^nothing_\*: no scenario fits; known: [^\n]*$"):
-        lookup.scenario_files(["nothing_*"])
+        lookup.scenarios_of(["nothing_*"])
     with pytest.raises(
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):

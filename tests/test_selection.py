@@ -24,7 +24,6 @@ from ackademy.learn import (
     deep,
     deep_recipe,
     noiseless,
-    ppo,
     ranges,
     recipe_source,
     rollouts,
@@ -34,6 +33,7 @@ from ackademy.learn import (
 from ackademy.learn.episode_source import Sizes
 from ackademy.learn.layers import Dense
 from ackademy.learn.selection import Judge, Judgement
+from ackademy.learn.trained import Snapshot
 from ackademy.learn.training_log import Checkpoints
 from ackademy.policies import policy_files
 from commands import ackademy_command
@@ -324,7 +324,7 @@ def test_snapshots_are_spread_over_the_last_fifth() -> None:
     for index in range(100):
         weights = {"w": np.full(1, index, np.float32)}
         log.add(rollouts.Policy(weights, np.zeros(1, np.float32)), 10 * index)
-    last = ppo.Snapshot(1000, {})
+    last = Snapshot(1000, {})
     assert [one.decisions for one in log.snapshots(last, 3)] == [800, 900, 1000]
     assert [float(one.weights["w"][0]) for one in log.snapshots(last, 3)[:2]] == [80.0, 90.0]
     assert log.snapshots(last, 1) == (last,)

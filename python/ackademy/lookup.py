@@ -67,17 +67,8 @@ def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyErro
     return found
 
 
-def scenario_files(words: Sequence[str | Path]) -> list[Path]:
-    """The files of several names, paths or patterns such as `scenarios/*_buffer.toml`.
-
-    Raises:
-        ScenarioError: if a name or a pattern has no file.
-    """
-    return [path for _, path in scenarios_of(words)]
-
-
 def scenarios_of(words: Sequence[str | Path]) -> list[tuple[str, Path]]:
-    """The files of `scenario_files`, each with the name by which it was asked for.
+    """Files of names, paths or patterns as `scenarios/*_buffer.toml`, each with its name.
 
     The name is the word without `.toml`; of a pattern, the folder and the name of each file.
 

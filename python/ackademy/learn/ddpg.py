@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -31,7 +31,7 @@ from flax.linen import initializers
 from jax import Array, lax
 
 from ackademy import interrupts
-from ackademy.envs.host import Measured, Observation
+from ackademy.envs.host import Measured, Observation, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn.episode_source import F32
 from ackademy.learn.layers import Lstm
@@ -101,24 +101,6 @@ class Config:
     def noise(self, epoch: int) -> float:
         """Share of the noise in an epoch."""
         return 1.0 + min(1.0, epoch / self.epochs) * (self.noise_end - 1.0)
-
-
-class Host(Protocol):
-    """The host that a learner governs, one episode after the other."""
-
-    @property
-    def paths(self) -> int:
-        """Numbers of an action."""
-
-    @property
-    def observation(self) -> Observation:
-        """As it stands."""
-
-    def begin(self) -> None:
-        """Begin the next episode and run it until a decision is due."""
-
-    def step(self, changes: F32) -> Measured | None:
-        """Act, and run until the next decision is due; `None`: the episode ended before."""
 
 
 class Representation(nn.Module):
@@ -367,7 +349,7 @@ class Memory:
         self.most = fitting[0]
 
 
-def train(host: Host, config: Config, seed: int, log: TrainingLog) -> Trained:
+def train(host: SimulatedHost, config: Config, seed: int, log: TrainingLog) -> Trained:
     """Learn for so many epochs: one action, one transition and one update each.
 
     The same seed gives the same weights on one machine, killed and resumed or not.

@@ -25,13 +25,15 @@ import optax
 from jax import Array, lax
 
 from ackademy import interrupts
+from ackademy.envs.rewarder import Rewarder
 from ackademy.learn import networks
 from ackademy.learn.checkpoint import ActionLog, Replayed
 from ackademy.learn.credit import OpenDecisions, Transitions
-from ackademy.learn.episode_source import F32, I64, EpisodeSource, RewardSource
+from ackademy.learn.episode_source import F32, I64, EpisodeSource
 from ackademy.learn.layers import Layer
 from ackademy.learn.networks import Weights
 from ackademy.learn.recipe_toml import Count, Share
+from ackademy.learn.trained import Trained
 from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
@@ -91,19 +93,9 @@ class Config:
         return self.epsilon_start + part * (self.epsilon_end - self.epsilon_start)
 
 
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """The result of a training."""
-
-    weights: Weights
-    decisions: int
-    episodes: int
-    updates: int
-
-
 def train(
     env: EpisodeSource,
-    rewarder: RewardSource,
+    rewarder: Rewarder,
     layers: tuple[Layer, ...],
     config: Config,
     seed: int,
@@ -239,18 +231,14 @@ class _Learner:
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """For a checkpoint."""
-        parts = {"weights": self.weights, "target": self._target}
-        out = {f"{part}.{k}": np.asarray(v) for part, ws in parts.items() for k, v in ws.items()}
-        return {**out, **networks.leaves(self._optimiser, "optimiser")}
+        return networks.leaves((self.weights, self._target, self._optimiser), "learner")
 
     def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Restore a checkpoint."""
         self.updates = updates
-        self.weights, self._target = (
-            {name: jnp.asarray(arrays[f"{part}.{name}"]) for name in self.weights}
-            for part in ("weights", "target")
-        )
-        self._optimiser = networks.with_leaves(self._optimiser, arrays, "optimiser")
+        before = (self.weights, self._target, self._optimiser)
+        found = networks.with_leaves(before, arrays, "learner")
+        self.weights, self._target, self._optimiser = found
 
 
 @partial(jax.jit, static_argnums=(0, 1))

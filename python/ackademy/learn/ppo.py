@@ -33,7 +33,6 @@ from ackademy.learn.episode_source import (
     Sizes,
 )
 from ackademy.learn.layers import Dense, Layer
-from ackademy.learn.networks import Weights
 from ackademy.learn.recipe_toml import Count, Positive, Share
 
 COLUMNS = (
@@ -124,32 +123,6 @@ class Config:
         """Of the training, in [0, 1]."""
         done, total = self.done(decisions, episodes)
         return done / total
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A policy on its way."""
-
-    decisions: int
-    """made before"""
-    weights: Weights
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """The result of a training."""
-
-    weights: Weights
-    """of the policy"""
-    decisions: int
-    episodes: int
-    updates: int
-    snapshots: tuple[Snapshot, ...] = ()
-    """of the last part of the training, if any were asked for; the last one has `weights`"""
-    ranges: tuple[tuple[float, float], ...] = ()
-    """of each feature, in which nearly all of what was seen lies; only of native rollouts"""
-    is_stopped: bool = False
-    """whether it was stopped before its end"""
 
 
 def advantages(

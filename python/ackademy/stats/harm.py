@@ -1,25 +1,16 @@
 """Harm: how much worse a flow does beside a controller than alone (Ware et al., HotNets 2019).
 
 The victim's number is taken twice on the same network: `alone`, with the link to itself, and
-`beside` the controller that is judged. The pairs of numbers in use are named in `HARMED`.
+`beside` the controller that is judged.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from ackademy.stats.formulas import FloatArray
-
-HARMED: Mapping[str, bool] = {
-    "throughput_mean_mbps": True,
-    "delay_p95_ms": False,
-    "loss": False,
-    "completion_time_ms": False,
-}
-"""what is harmed, in its unit, and whether more of it is better"""
 
 STARVED_RATIO = 0.1
 """starved: less than this part of the fair share"""

@@ -256,24 +256,6 @@ def settling_time_s(
     return float(np.argmax(inside)) * interval_s if inside.any() else math.inf
 
 
-def wobble(rate_mbps: FloatArray) -> float:
-    """How much a flow's throughput varies once it has settled.
-
-    Args:
-        rate_mbps: shape (n,); throughput in consecutive intervals of 1 s, >= 0.
-
-    Returns:
-        Standard deviation over mean of the last half of the intervals, no unit, >= 0; 0.0 for
-        fewer than two; `nan` where nothing is delivered in that half.
-    """
-    rates = np.asarray(rate_mbps, np.float64)
-    last = rates[rates.size // 2 :]
-    if last.size < 2:
-        return 0.0
-    centre = float(last.mean())
-    return float(last.std(ddof=1)) / centre if centre > 0.0 else math.nan
-
-
 def _less(ours: float, other: float) -> float:
     """By how much ours is below the other's, an unknown number being above all."""
     if math.isnan(ours) or math.isnan(other):

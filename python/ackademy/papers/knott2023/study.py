@@ -46,21 +46,6 @@ from ackademy.toml_table import TomlTable, toml_value
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
 FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
-KEYS = (
-    "kind",
-    "title",
-    "item",
-    "about",
-    "runs",
-    "rates_mbps",
-    "columns",
-    "figures",
-    "learner",
-    "assumption",
-    "claim",
-    "published",
-)
-"""of the file"""
 LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
 SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
 """where transfers come from, and what may be said of it"""
@@ -373,15 +358,20 @@ def load(name: str) -> BetaStudy:
         ExperimentError: if it is missing or wrong.
     """
     path = experiment_files.find(name)
-    item = TomlTable.read(path).only(*KEYS)
+    item = TomlTable.read(path)
     common = TomlTable.read(path.parent / "paper.toml").only(*experiment_files.PAPER_KEYS)
     rates = tuple(_numbers(item, "rates_mbps"))
     learners = tuple(_learner(entry, path.parent) for entry in item.tables("learner"))
     if not learners:
         raise item.error("learner", [], "at least one [[learner]]")
     rows = [(learner.name, group_of(rate)) for learner in learners for rate in rates]
-    return BetaStudy(
-        **experiment_files.item_of(path, item),
+    return item.into(
+        BetaStudy,
+        *("kind", "runs", "rates_mbps", "columns", "figures", "learner", "assumption"),
+        *("claim", "published"),
+        name=experiment_files.name_of(path),
+        path=path,
+        paper=experiment_files.read_paper(path),
         runs=item.whole("runs", 1, experiment_files.RUNS_MAX),
         rates_mbps=rates,
         learners=learners,

@@ -105,9 +105,13 @@ def load(name: str) -> CurveStudy:
         ExperimentError: if one is missing or wrong.
     """
     path = experiment_files.find(name)
-    item = TomlTable.read(path).only("kind", "title", "item", "about", "curve", "assumption")
-    return CurveStudy(
-        **experiment_files.item_of(path, item),
+    item = TomlTable.read(path)
+    return item.into(
+        CurveStudy,
+        *("kind", "curve", "assumption"),
+        name=experiment_files.name_of(path),
+        path=path,
+        paper=experiment_files.read_paper(path),
         curves=tuple(_curve(entry, path.parent) for entry in item.tables("curve")),
         assumptions=tuple(experiment_files.parse_assumptions(item)),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from ackademy import lookup
 from ackademy.backends.schemes import AS_WRITTEN
@@ -249,16 +249,6 @@ def read_paper(path: Path) -> Paper:
         ExperimentError: if it is missing or wrong.
     """
     return TomlTable.read(path.parent / "paper.toml").into(Paper, "scheme", "assumption")
-
-
-def item_of(path: Path, table: TomlTable) -> dict[str, Any]:
-    """The fields of `Item`, from an experiment's file.
-
-    Raises:
-        ExperimentError: if one is missing or wrong.
-    """
-    texts = {key: table.string(key) for key in ("item", "title", "about")}
-    return {"name": name_of(path), "path": path, **texts, "paper": read_paper(path)}
 
 
 def parse_figure(entry: TomlTable, rows: Sequence[RowName]) -> Figure:
