@@ -222,7 +222,9 @@ impl Copa {
         if !below {
             self.cwnd = (self.cwnd - step).max(target - beyond).max(CWND_MIN);
         } else if cwnd_limited {
-            self.cwnd = (self.cwnd + step).min(target + beyond);
+            // What a round trip may add, whatever a window that fell in it would make of the velocity.
+            let most = self.cwnd_before + self.velocity * self.inverse_delta();
+            self.cwnd = (self.cwnd + step).min(target + beyond).min(most.max(self.cwnd));
         }
     }
 }

@@ -132,6 +132,15 @@ fn velocity_doubles_from_the_third_round_trip_that_keeps_the_direction_until_a_t
 }
 
 #[test]
+fn a_window_that_fell_within_a_round_trip_regains_no_more_than_the_round_trip_may_add() {
+    let (mut copa, path) = steady("off");
+    (copa.velocity, copa.cwnd, copa.cwnd_before, copa.round_from) = (128.0, 2.0, 50.0, Time::NEVER);
+    copa.on_ack(&path.ack(8));
+    // A velocity of 128 by an inverse delta of 2, above the 50 of the round trip's start.
+    close(copa.cwnd, 306.0);
+}
+
+#[test]
 fn velocity_is_at_most_the_window() {
     let (mut copa, mut path) = steady("on");
     for _ in 0..30 {
