@@ -245,7 +245,7 @@ def test_command_goes_on_where_it_was(dumbbell: Path, fake: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "2 of 3 cells are done and kept; run the same command again to go on" in err
+    assert "2 of 3 cells are done and kept; run the same command again to continue" in err
     assert "Traceback" not in err
     code, out, _ = gap_command(*words, folder=dumbbell.parent)
     assert code == 0

@@ -169,7 +169,7 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
             deep.train(recipe, make, tmp_path / "there", progress=kill)
     assert str(caught.value) == (
         "simulations 2 to 4: their Ray worker was lost (ActorDiedError); what is trained is kept "
-        "up to the last checkpoint: go on with --resume"
+        "up to the last checkpoint: continue with --resume"
     )
     resumed = deep.train(recipe, deep.Here(1), tmp_path / "there", resume=True)
     whole = deep.train(recipe, deep.Here(1), tmp_path / "here")

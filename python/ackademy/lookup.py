@@ -3,7 +3,7 @@
 A name stands for a file in the folder of its kind: `deep_buffer` for `scenarios/deep_buffer.toml`,
 `gap/fast` for `scenarios/gap/fast.toml`, `aurora_mixed` for the folder `policies/aurora_mixed`.
 Folders of the kind are looked for here, above, and in what the package ships. A path that exists
-is taken as it is. This module imports nothing that takes time: shell completion uses it.
+is used unchanged. This module imports nothing that takes time: shell completion uses it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyError) -> Path:
-    """The file of a name; for a policy, its folder. A path that exists is taken as it is.
+    """The file of a name; for a policy, its folder. A path that exists is used unchanged.
 
     Args:
         word: a path, a name of `names(kind)`, or a path as it would be in the repository, such as

@@ -50,11 +50,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
-        "Judge a controller by the evaluations of RFC 9743.",
+        "Run the evaluations of RFC 9743 on a controller.",
     ),
     "certify": (
         "ackademy.cli.certify:certify_command",
-        "Prove properties of a policy over the law own_queue.",
+        "Prove properties of a policy over own_queue.",
     ),
     "stress": (
         "ackademy.cli.stress:stress_command",
@@ -97,7 +97,7 @@ app = typer.Typer(
 
 
 def main() -> NoReturn:
-    """Entry point: an error that the user can mend is one line, with exit status 2."""
+    """Entry point: an error that the user can fix is one line, with exit status 2."""
     exits.leave(exits.status_of(app))
 
 

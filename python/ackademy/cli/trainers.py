@@ -300,7 +300,7 @@ def interrupted(folder: Path) -> str:
     from ackademy.learn import checkpoint, training_log
 
     if checkpoint.found(folder):
-        return f"interrupted; go on with --resume from the checkpoint in {folder}"
+        return f"interrupted; continue with --resume from the checkpoint in {folder}"
     return (
         f"interrupted before the first checkpoint (one every {training_log.CHECKPOINT_S:g} s): "
         "nothing is kept"
@@ -326,7 +326,9 @@ def _with_name(asked: Asked, name: str, parent: Path) -> str:
 
 
 def _kept(place: Path) -> typer.Exit:
-    return stopped(f"interrupted; run the same command again to go on from what is kept in {place}")
+    return stopped(
+        f"interrupted; run the same command again to continue from what is kept in {place}"
+    )
 
 
 @contextmanager

@@ -230,7 +230,7 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Begin all episodes and simulate each up to its first decision.
 
         Args:
-            seed: of all episodes; without one, they go on in the sequence of the last seed.
+            seed: of all episodes; without one, the sequence of the last seed continues.
             options: `progress`, for a curriculum (`opening.Opened.begin`); others are ignored.
         """
         super().reset(seed=seed)

@@ -85,7 +85,7 @@ class Study(Protocol):
             runs: repetitions.
             folder: results kept here are found again; a kind that keeps no cells has a subfolder.
             engine: where to compute cells.
-            progress: told steps done and `steps(runs)`, first before anything runs.
+            progress: called with the steps done and `steps(runs)`, first before anything runs.
 
         Raises:
             AckademyError: before anything runs, if the experiment is wrong.
@@ -122,7 +122,7 @@ def run_all(
         runs: repetitions; each study's own number by default.
         folder: the paper's.
         engine: where to compute cells.
-        progress: told steps done of all studies, and their total.
+        progress: called with the steps done of all studies, and their total.
     """
     steps = [study.steps(runs or study.runs) for study in studies]
     ran = CellsRun(0, 0, [])

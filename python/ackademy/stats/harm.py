@@ -1,7 +1,7 @@
 """Harm: how much worse a flow does beside a controller than alone (Ware et al., HotNets 2019).
 
 The victim's number is taken twice on the same network: `alone`, with the link to itself, and
-`beside` the controller that is judged.
+`beside` the evaluated controller.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def excess_harm(by_judged: float, by_own_kind: float) -> float:
     """E = H(A to B) - H(B to B): what a scheme takes beyond what the victim's own kind takes.
 
     Args:
-        by_judged: harm of the judged scheme A to the victim B, in [0, 1].
+        by_judged: harm of the evaluated scheme A to the victim B, in [0, 1].
         by_own_kind: harm of B to B on the same network, in [0, 1].
 
     Returns:
