@@ -43,12 +43,14 @@ LACKS = {
 
 
 def shipped() -> dict[str, Recipe]:
-    return ablations.read(ROOT / "recipes" / "flagship_ablations.toml")
+    return ablations.read(ROOT / "research/recipes" / "flagship_ablations.toml")
 
 
 def test_each_variant_of_the_flagship_differs_as_its_name_says() -> None:
-    usual = deep_recipe.read(ROOT / "recipes" / "flagship.toml")
     found = shipped()
+    origin = Path(found["flagship"].origin)
+    assert origin.resolve() == ROOT / "data/recipes/flagship.toml"
+    usual = deep_recipe.read(origin)
     assert found.pop("flagship") == usual
     changed = {
         name: [key for key in Recipe.__slots__ if getattr(own, key) != getattr(usual, key)]

@@ -77,7 +77,7 @@ GONE = {
     "train drl-cc": "`ackademy train drl_cc`, with --only NAME for one network",
     "train lp-tcp": "`ackademy train lp_tcp`, with --only L=50,K=1 for one setup",
     "train lp-tcp-on": "`ackademy train lp_tcp_wire --on FILE`",
-    "train ablations": "`ackademy train flagship_ablations`",
+    "train ablations": "`ackademy train research/recipes/flagship_ablations.toml` in a checkout",
     "train cubic-beta": "`ackademy train cubic_beta`",
     "peers": "`PYTHONPATH=tools python -m ns_peers` in a checkout",
 }

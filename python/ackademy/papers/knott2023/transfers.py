@@ -149,7 +149,7 @@ class Simulated:
 
 
 def scenario_file() -> Path:
-    """`scenarios/knott2023.toml` here, above, or in the source checkout.
+    """`scenarios/knott2023.toml` here, above, or in what the package ships.
 
     Raises:
         ScenarioError: if it is in none of them.
