@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "polars", "rich", "jax", "sklearn", "gymnasium", "ray", "multiprocessing")
 PROBE = """\
 import json, sys
-from ackademy.cli import main
+from ackademy.__main__ import main
 try:
     main()
 finally:
@@ -41,6 +41,21 @@ def imported(*words: str, **environment: str) -> set[str]:
 @pytest.mark.parametrize("word", ["--version", "--help"])
 def test_help_and_version_import_no_heavy_module(word: str) -> None:
     assert not imported(word) & set(HEAVY)
+
+
+def test_the_version_imports_no_parser() -> None:
+    assert not imported("--version") & {"typer", "pydantic", "ackademy.cli"}
+
+
+def test_a_run_imports_no_data_frames_and_no_processes(tmp_path: Path) -> None:
+    assert not imported("run", "deep_buffer", "--set", "duration_s=2") & {
+        "polars",
+        "multiprocessing",
+    }
+    exported = imported(
+        "run", "deep_buffer", "--set", "duration_s=2", "--csv", str(tmp_path / "x.csv")
+    )
+    assert "polars" in exported
 
 
 @pytest.mark.parametrize("command", ["run", "compare", "gap", "reproduce", "report", "list"])

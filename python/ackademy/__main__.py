@@ -8,9 +8,20 @@ INTERRUPTED = 130
 """as `ackademy.exits` has it, which is not imported yet"""
 
 
+def version() -> str:
+    """What `--version` prints."""
+    import ackademy
+
+    return f"ackademy {ackademy.__version__}, core {ackademy.CODE_HASH}"
+
+
 def main() -> None:
-    """Run the command line; it ends the process."""
+    """Run the command line; it ends the process. The version needs no parser."""
     try:
+        from ackademy import exits
+
+        if sys.argv[1:] == ["--version"]:
+            exits.leave(exits.status_of(lambda: print(version())))
         from ackademy import cli
 
         cli.main()

@@ -70,9 +70,9 @@ def run_command(
     from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
-    from ackademy.render import exports, terminal
     from ackademy.render import report as render
     from ackademy.render import run as reports
+    from ackademy.render import terminal
 
     console = Console(stderr=options.is_stdout(json, csv))
     options.check_exports(json, csv, html)
@@ -105,6 +105,10 @@ def run_command(
     if html:
         write(html, render.page(report))
         console.print(f"report: {html}", highlight=False)
+    if not (json or csv):
+        return
+    from ackademy.render import exports
+
     if json:
         options.export(json, exports.run_json(result))
     if csv:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy.errors import TrainingError
+from ackademy.lazy import pl
 from ackademy.learn import deep_recipe, recipe_toml
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.seeds import Row, Seeds

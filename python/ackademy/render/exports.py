@@ -6,10 +6,9 @@ import json
 import math
 from collections.abc import Mapping
 
-import polars as pl
-
 from ackademy import _core
 from ackademy.backends.runs import Run
+from ackademy.lazy import pl
 from ackademy.stats.completion_times import QUANTILES, completion_times, quantiles
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.results import Results

@@ -26,14 +26,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import _core, sums, user_code
 from ackademy.backends import Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import measure, python_controllers, simulate
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write as write_file
+from ackademy.lazy import pl
 from ackademy.source_hash import MEASURING, source_hash
 
 Files = Mapping[str, bytes]

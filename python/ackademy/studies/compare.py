@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core
 from ackademy.backends import Backend, check_backend, controllers, schemes
 from ackademy.backends.runs import ScenarioLike, text_of
 from ackademy.backends.tables import frame_html, frame_text
 from ackademy.errors import AckademyError
+from ackademy.lazy import pl
 from ackademy.render import report as render
 from ackademy.render.html import svg
 from ackademy.render.html.markup import Markup, element, join

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends import entries
+from ackademy.lazy import pl
 from ackademy.render.html.forest import Mark, Scale, forest, reach
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import tabs

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import files
 from ackademy.backends.runs import read_text, simulate
 from ackademy.errors import ExperimentError, ScenarioError
 from ackademy.folders import here_or_above
+from ackademy.lazy import pl
 from ackademy.runner.cells import Cell
 
 BETA_UNITS = 100

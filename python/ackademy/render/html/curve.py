@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import polars as pl
 
+from ackademy.lazy import pl
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, thin
 from ackademy.render.numbers import padded, plain, ticks
