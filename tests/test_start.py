@@ -17,12 +17,10 @@ from ackademy.cli import COMMANDS, load
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "polars", "rich", "jax", "sklearn", "gymnasium", "ray", "multiprocessing")
 PROBE = """\
-import json, sys
+import atexit, json, sys
 from ackademy.__main__ import main
-try:
-    main()
-finally:
-    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+main()
 """
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 INTERRUPTED = 130
 """as `ackademy.exits` has it, which is not imported yet"""
+GARBAGE = 50_000
+"""new objects after which the interpreter looks for garbage; 700 by default"""
 
 
 def version() -> str:
@@ -17,6 +20,7 @@ def version() -> str:
 
 def main() -> None:
     """Run the command line; it ends the process. The version needs no parser."""
+    gc.set_threshold(GARBAGE)  # imports make many objects, none of them garbage
     try:
         from ackademy import exits
 
