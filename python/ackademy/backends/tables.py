@@ -30,7 +30,7 @@ class Frames:
     def frame(self, name: str) -> pl.DataFrame:
         """A table as a data frame, made once."""
         if name not in self._made:
-            self._made[name] = _frame(self.columns[name])
+            self._made[name] = data_frame(self.columns[name])
         return self._made[name]
 
     def height(self, name: str) -> int:
@@ -113,7 +113,7 @@ def _all_columns() -> pl.Config:
     )
 
 
-def _frame(columns: Columns) -> pl.DataFrame:
+def data_frame(columns: Columns) -> pl.DataFrame:
     """A data frame whose text columns stay text without rows."""
     return pl.DataFrame(
         {

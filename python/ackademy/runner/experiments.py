@@ -4,7 +4,7 @@
     run_cells(cells, folder, local(jobs=8), quiet)
     summaries = [read(folder, cell, "summary") for cell in cells]
 
-Call it below `if __name__ == "__main__":`, as every program that starts processes must.
+Call it below `if __name__ == "__main__":`: controllers in Python run in processes.
 """
 
 from __future__ import annotations

@@ -120,8 +120,8 @@ def compare(
         runs: seeds 1, 2, ... of each.
         overrides: values for fields of the scenarios by dotted path, such as `dumbbell.rtt_ms`.
         backend: `sim`, or `kernel`, one run after the other in real time.
-        jobs: processes. With more than one, a script that calls this needs the usual guard
-            `if __name__ == "__main__"`; classes run in this process alone.
+        jobs: simulations at a time. Controllers of files run in processes: a script that calls this
+            needs the usual guard `if __name__ == "__main__"`. Classes run one after the other.
         folder: where finished runs are kept for the next call; nothing is kept by default.
 
     Returns:
