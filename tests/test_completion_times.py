@@ -7,7 +7,6 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 import ackademy
@@ -74,7 +73,7 @@ def test_few_transfers_keep_their_rows() -> None:
 
 def test_the_narrowest_link_is_the_bottleneck() -> None:
     run = ackademy.run("deep_buffer")
-    assert narrowest_bytes_per_ms(run.links, 60.0) == pytest.approx(2500.0, rel=1e-3)
+    assert narrowest_bytes_per_ms(run, 60.0) == pytest.approx(2500.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("known", [0, 1])
@@ -82,15 +81,18 @@ def test_transfers_over_a_path_without_a_delay_and_a_rate_have_no_slowdown(
     run: ackademy.Run, known: int
 ) -> None:
     """Their ideal time may be 0; tables, pages and JSON say so and are written."""
-    rtt = pl.Series([0.0] * (run.flows.height - known) + [20.0] * known)
-    flows = run.flows.with_columns(base_rtt_ms=rtt)
+    rtt = np.array([0.0] * (run.flows.height - known) + [20.0] * known)
     # A link without a rate has no capacity.
-    links = run.links.with_columns(capacity_bytes=pl.lit(0, run.links["capacity_bytes"].dtype))
-    instant = replace(run, flows=flows, links=links)
+    none = np.zeros(run.links.height, np.int64)
+    changed = {
+        "flows": {**run.columns["flows"], "base_rtt_ms": rtt},
+        "links": {**run.columns["links"], "capacity_bytes": none},
+    }
+    instant = replace(run, columns={**run.columns, **changed})
     times = completion_times(instant, 60.0)
     assert times is not None
-    is_known = flows.filter(flows["transfers"] > 0)["base_rtt_ms"] > 0.0
-    assert np.isfinite(times.slowdown).tolist() == is_known.to_list()
+    is_known = rtt[run.floats("flows", "transfers") > 0] > 0.0
+    assert np.isfinite(times.slowdown).tolist() == is_known.tolist()
     page = render.page(of_run.report(instant, "ackademy run instant"))
     assert f"{times.n_without_slowdown} of {times.fct_ms.size} have no slowdown" in page
     text = io.StringIO()

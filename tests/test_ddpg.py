@@ -381,7 +381,7 @@ def test_each_of_several_networks_comes_once_before_any_comes_again() -> None:
 
 
 def test_an_agent_for_several_networks_has_the_largest_scales() -> None:
-    by_name = {own.name: own for own in host_training.read(ROOT / "recipes" / "drl_cc.toml")}
+    by_name = {own.name: own for own in host_training.read(ROOT / "data/recipes" / "drl_cc.toml")}
     everything = by_name.pop("all")
     assert [own.name for own in everything.networks] == list(by_name)
     settings = everything.settings([own.parsed() for own in everything.networks])
@@ -467,7 +467,7 @@ training = { batch = 16 }
 def test_a_wrong_entry_of_a_recipe_is_refused_in_a_line(
     tmp_path: Path, entry: str, fault: str
 ) -> None:
-    text = (ROOT / "recipes" / "drl_cc.toml").read_text()
+    text = (ROOT / "data/recipes" / "drl_cc.toml").read_text()
     file = tmp_path / "drl_cc.toml"
     file.write_text(f'{text}\n[[network]]\nname = "mine"\n{entry}\n')
     with pytest.raises(TrainingError) as raised:
@@ -478,7 +478,7 @@ def test_a_wrong_entry_of_a_recipe_is_refused_in_a_line(
 
 
 def test_a_choice_out_of_its_range_is_refused_in_a_line(tmp_path: Path) -> None:
-    (own,) = host_training.read(ROOT / "recipes" / "drl_cc.toml")[:1]
+    (own,) = host_training.read(ROOT / "data/recipes" / "drl_cc.toml")[:1]
     for host, fault in (({"epoch_ms": 1.0}, "epoch_ms = 1"), ({"between": "x"}, 'between = "x"')):
         with pytest.raises(TrainingError, match=fault) as raised:
             host_training.train(replace(own, host=host), tmp_path)
@@ -496,7 +496,7 @@ def test_a_choice_out_of_its_range_is_refused_in_a_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_recipe_is_refused_in_a_line(tmp_path: Path, change: str, fault: str) -> None:
-    text = (ROOT / "recipes" / "drl_cc.toml").read_text()
+    text = (ROOT / "data/recipes" / "drl_cc.toml").read_text()
     file = tmp_path / "drl_cc.toml"
     file.write_text(text.replace(change, fault))
     with pytest.raises(TrainingError, match="allowed: ") as raised:
@@ -505,15 +505,24 @@ def test_a_wrong_recipe_is_refused_in_a_line(tmp_path: Path, change: str, fault:
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("name", "count"), [("drl_cc", 22), ("drl_cc_choices", 17)])
-def test_every_agent_of_the_recipes_can_be_trained_and_is_shipped(name: str, count: int) -> None:
-    recipes = host_training.read(ROOT / "recipes" / f"{name}.toml")
+@pytest.mark.parametrize(
+    ("recipe", "count", "folder"),
+    [
+        ("data/recipes/drl_cc.toml", 22, "policies/drl_cc"),
+        ("research/recipes/drl_cc_choices.toml", 17, "policies/drl_cc/choices"),
+    ],
+)
+def test_every_agent_of_the_recipes_can_be_trained_and_is_there(
+    recipe: str, count: int, folder: str
+) -> None:
+    recipes = host_training.read(ROOT / recipe)
     assert len(recipes) == count
-    folder = ROOT / "policies" / "drl_cc" / ("choices" if name == "drl_cc_choices" else "")
     for own in recipes:
         settings = own.settings([network.parsed() for network in own.networks])
         assert settings.paths == 2
-        shipped = tomllib.loads((folder / own.name / "policy.toml").read_text())
+        found = [ROOT / place / folder / own.name for place in ("data", "research")]
+        (path,) = (path for path in found if path.exists())
+        shipped = tomllib.loads((path / "policy.toml").read_text())
         assert HostSettings(**shipped["host"]) == settings, own.name
         assert shipped["made"]["seed"] == own.seed
         assert shipped["made"]["decisions"] == own.config.epochs

@@ -25,7 +25,7 @@ from ackademy.policies import policy_files
 from commands import ackademy_command
 from two_classes import LINKS
 
-RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPES = Path(__file__).parents[1] / "data/recipes"
 RECIPE = """\
 about = "as small as it gets"
 learner = "evolution"

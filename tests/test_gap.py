@@ -30,7 +30,7 @@ from ackademy.studies.gap.study import Claim, Difference, Gap, Pair, difference
 
 TP = "throughput_mean_mbps"
 ROW = Row(Name("path", "cubic"), (), gap.METRICS)
-GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
+GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "data/scenarios" / "gap").glob("*.toml"))
 
 
 def gap_command(*words: str, folder: Path, fault: str = "") -> tuple[int, str, str]:
@@ -367,7 +367,7 @@ def test_numbers_of_flows_with_several_subflows_leave_plain_tcp_out(tmp_path: Pa
 
 def test_a_recovery_on_the_cellular_trace_is_followed_by_the_kernels_second() -> None:
     """Linux: ssthresh 333, then 166 packets from second 3.8 on, 353 drops, no time-out."""
-    path = Path(__file__).parents[1] / "scenarios" / "gap" / "cellular.toml"
+    path = Path(__file__).parents[1] / "data/scenarios" / "gap" / "cellular.toml"
     result = run(path, cc="new_reno", seed=1, sample_interval_ms=100)
     flow = result.flows.row(0, named=True)
     assert (flow["recoveries"], flow["timeouts"]) == (2, 0)

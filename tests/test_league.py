@@ -275,21 +275,21 @@ def test_settings_for_a_scheme_that_does_not_play_are_refused(suite_file: Path) 
 
 
 def test_the_papers_league_names_scenarios_controllers_and_links_that_exist() -> None:
-    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "papers.toml"))
     for scheme_case in league.scheme_cases(suite, 1):
         resolved = scheme_case.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
 
 
 def test_the_papers_league_counts_packets_by_size_for_all_but_the_row_that_says_otherwise() -> None:
-    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "papers.toml"))
     for scheme_case in league.scheme_cases(suite, 1):
         own = {"mss_bytes", "on_timeout"} & dict(scheme_case.cells[0].assignments[0].params).keys()
         assert bool(own) == (scheme_case.scheme.label == "LearningCC (as run)")
 
 
 def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None:
-    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "papers.toml"))
     lp_tcp = [
         scheme_case
         for scheme_case in league.scheme_cases(suite, 1)

@@ -47,7 +47,7 @@ def test_thinning_depends_on_the_seed_and_a_larger_part_holds_the_smaller() -> N
 
 
 def test_a_thinner_league_runs_some_of_the_same_networks() -> None:
-    path = str(ROOT / "suites" / "all.toml")
+    path = str(ROOT / "data/suites" / "all.toml")
     full, tenth = league.load(path), league.load(path, 10)
     listed = [own for own in full.networks if not own.role]
     assert [own for own in tenth.networks if not own.role] == listed
@@ -102,15 +102,15 @@ def test_wrong_field_of_a_grid_is_one_line(fields: dict[str, object], line: str)
 
 
 def test_the_league_of_all_has_the_papers_networks_and_the_papers_schemes() -> None:
-    papers = league.load(str(ROOT / "suites" / "papers.toml"))
-    everyone = league.load(str(ROOT / "suites" / "all.toml"))
+    papers = league.load(str(ROOT / "data/suites" / "papers.toml"))
+    everyone = league.load(str(ROOT / "data/suites" / "all.toml"))
     assert everyone.networks[: len(papers.networks)] == papers.networks
     assert everyone.schemes[: len(papers.schemes)] == papers.schemes
     assert {own.source for own in everyone.networks} >= {"Xiao 2019", "Kong 2018", "Grid", "ECN"}
 
 
 def test_the_league_of_all_has_scenarios_and_controllers_that_exist() -> None:
-    everyone = league.load(str(ROOT / "suites" / "all.toml"))
+    everyone = league.load(str(ROOT / "data/suites" / "all.toml"))
     for case in league.scheme_cases(everyone, 1):
         resolved = case.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
@@ -119,7 +119,7 @@ def test_the_league_of_all_has_scenarios_and_controllers_that_exist() -> None:
 
 
 def test_only_a_scheme_that_says_so_reads_marks_exactly_and_only_where_there_are_some() -> None:
-    everyone = league.load(str(ROOT / "suites" / "all.toml"))
+    everyone = league.load(str(ROOT / "data/suites" / "all.toml"))
     for case in league.scheme_cases(everyone, 1):
         has_marks = case.network.source == "ECN"
         resolved = case.cells[0].scenario().canonical()

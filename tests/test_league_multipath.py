@@ -154,14 +154,14 @@ def test_what_a_league_may_be_by_is_flow_or_connection(suite_file: Path) -> None
 
 
 def test_the_papers_league_keeps_its_metrics_of_flows() -> None:
-    for network in league.load(str(ROOT / "suites" / "papers.toml")).networks:
+    for network in league.load(str(ROOT / "data/suites" / "papers.toml")).networks:
         for column in (*network.shown, "delay_mean_ms"):
             expected = f"utilisation:{network.link}" if column == "utilisation" else column
             assert network.metric(column) == expected
 
 
 def test_every_network_of_the_multipath_league_has_several_subflows() -> None:
-    suite = league.load(str(ROOT / "suites" / "multipath.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "multipath.toml"))
     assert {network.by for network in suite.networks} == {"connection"}
     for own in league.scheme_cases(suite, 1):
         scenario = own.cells[0].scenario()

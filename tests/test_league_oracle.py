@@ -62,7 +62,7 @@ def test_the_window_is_what_the_path_holds_and_the_rate_a_part_of_the_links(
 def suite(tmp_path_factory: pytest.TempPathFactory) -> league.Suite:
     """A league with one drawn network of each kind."""
     folder = tmp_path_factory.mktemp("oracle")
-    shutil.copytree(ROOT / "scenarios" / "league", folder / "scenarios" / "league")
+    shutil.copytree(ROOT / "data/scenarios" / "league", folder / "scenarios" / "league")
     text = SUITE.replace("[[assumption]]", f"{GRID}\n[[assumption]]")
     return league.load(str(leagues.write_suite(folder, NETWORK, text)))
 

@@ -58,7 +58,7 @@ def played(
 ) -> tuple[league.Suite, list[league.Result], list[Harm], Path]:
     """A league with one drawn network of each kind, played."""
     folder = tmp_path_factory.mktemp("scores")
-    shutil.copytree(ROOT / "scenarios" / "league", folder / "scenarios" / "league")
+    shutil.copytree(ROOT / "data/scenarios" / "league", folder / "scenarios" / "league")
     path = leagues.write_suite(
         folder, NETWORK, SUITE.replace("[[assumption]]", f"{GRID}\n[[assumption]]")
     )

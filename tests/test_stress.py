@@ -305,7 +305,7 @@ def test_the_shipped_space_has_plain_values_without_trouble() -> None:
 
 
 ROOT = Path(__file__).parents[1]
-KEPT = sorted((ROOT / "scenarios" / "stress").glob("*.toml"))
+KEPT = sorted((ROOT / "data/scenarios" / "stress").glob("*.toml"))
 
 
 def row_of(name: str) -> list[str]:

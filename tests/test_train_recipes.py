@@ -15,14 +15,18 @@ from ackademy.learn.lp_tcp.network import Task
 from ackademy.learn.lp_tcp.result import Recipe
 from ackademy.learn.lp_tcp.setups import PUBLISHED
 
-RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPES = Path(__file__).parents[1] / "data/recipes"
 
 
-@pytest.mark.parametrize("file", sorted(RECIPES.glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    sorted([*RECIPES.glob("*.toml"), *RECIPES.parents[1].glob("research/recipes/*.toml")]),
+    ids=lambda file: file.stem,
+)
 def test_every_recipe_says_what_learns_and_has_a_short_form(file: Path) -> None:
     described = tomllib.loads(file.read_text(encoding="utf-8"))
     if "variant" in described:
-        described |= tomllib.loads((RECIPES / described["recipe"]).read_text(encoding="utf-8"))
+        described |= tomllib.loads((file.parent / described["recipe"]).read_text(encoding="utf-8"))
     assert described["learner"] in trainers.KINDS
     assert described["about"]
     assert described["quick"]

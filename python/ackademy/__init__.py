@@ -2,7 +2,7 @@
 
 import ackademy
 
-result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
+result = ackademy.run("deep_buffer", seed=3, cc="cubic")
 print(result.metrics().flows)
 
 Names are imported when they are first used: the command line starts without Polars and NumPy, and

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
@@ -44,17 +45,17 @@ def status_of(app: Callable[[], None]) -> int:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process with a status.
+    """End the process with a status, after what was registered to run at its end.
 
-    After an interrupt the interpreter is not taken down where JAX is loaded: its threads may still
-    be at work, and then crash. Everything that is open has been closed on the way here.
+    The interpreter is not taken down: that takes as long as a short command, and crashes where
+    threads of JAX are still at work after an interrupt. Everything that is open has been closed on
+    the way here.
     """
-    if status == INTERRUPTED and "jax" in sys.modules:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(status)
-    sys.exit(status)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def fail(message: str) -> None:

@@ -2,8 +2,9 @@
 
 A name stands for a file in the folder of its kind: `deep_buffer` for `scenarios/deep_buffer.toml`,
 `gap/fast` for `scenarios/gap/fast.toml`, `aurora_mixed` for the folder `policies/aurora_mixed`.
-Folders of the kind are looked for here, above, and in what the package ships. A path that exists
-is used unchanged. This module imports nothing that takes time: shell completion uses it.
+Folders of the kind are looked for here, above, and in what the package ships, the folder `data/` of
+the repository. A path that exists is used unchanged. This module imports nothing that takes time:
+shell completion uses it.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyErro
 
     Args:
         word: a path, a name of `names(kind)`, or a path as it would be in the repository, such as
-            `scenarios/deep_buffer.toml`.
+            `data/scenarios/deep_buffer.toml`, without `data/` too.
         kind: what is looked for.
         error: what is raised.
 
@@ -200,7 +201,7 @@ def _looked_up(name: str) -> list[Path]:
 
 def _matching(pattern: str) -> list[Path]:
     """The scenario files that a pattern of names or of paths fits, in the nearest folder."""
-    inside = pattern.removeprefix("scenarios/")
+    inside = pattern.removeprefix("data/").removeprefix("scenarios/")
     inside = inside if inside.endswith(".toml") else f"{inside}.toml"
     for folder in here_or_above("scenarios") if not Path(pattern).is_absolute() else []:
         if found := sorted(folder.glob(inside)):
@@ -218,7 +219,12 @@ def _shown(word: str | Path) -> str:
 def _others(word: str | Path, kind: Kind) -> str:
     """Names that are similar, or else the first of all names."""
     known = names(kind)
-    stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(_ending(kind))
+    stem = (
+        str(word)
+        .removeprefix("data/")
+        .removeprefix(f"{FOLDERS[kind]}/")
+        .removesuffix(_ending(kind))
+    )
     if near := similar(stem, known):
         return f"similar: {', '.join(near)}"
     more = f" and {len(known) - SHOWN_MAX} more" if len(known) > SHOWN_MAX else ""

@@ -9,8 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import ackademy
-from ackademy import exits
+from ackademy import __main__, exits
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -125,5 +124,5 @@ def _root(
     version: Annotated[bool, typer.Option("--version", help="Print versions and exit.")] = False,
 ) -> None:
     if version:
-        typer.echo(f"ackademy {ackademy.__version__}, core {ackademy.CODE_HASH}")
+        typer.echo(__main__.version())
         raise typer.Exit

@@ -43,7 +43,7 @@ def certify_command(
     the rest is neither.
 
     Examples:
-        ackademy certify policies/flagship
+        ackademy certify flagship
 
         ackademy certify trained/flagship --states 2000 --json certificates.json
     """

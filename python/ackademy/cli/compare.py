@@ -64,7 +64,7 @@ def compare_command(
     """Compare controllers on the same scenarios, with nominal 95 % intervals.
 
     Examples:
-        ackademy compare scenarios/kong2018_*.toml --cc new_reno,cubic
+        ackademy compare 'kong2018_*' --cc new_reno,cubic
 
         ackademy compare deep_buffer --cc cubic,cubic:beta=0.8,c=0.3,mine.py:Mine --runs 20
 

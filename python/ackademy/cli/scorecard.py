@@ -54,7 +54,7 @@ def scorecard_command(
     Examples:
         ackademy scorecard cubic --quick
 
-        ackademy scorecard policies/aurora_mixed --html cards/aurora.html --csv cards/aurora.csv
+        ackademy scorecard aurora_mixed --html cards/aurora.html --csv cards/aurora.csv
 
         ackademy scorecard mine.py:Mine --row C3 --row S9
     """

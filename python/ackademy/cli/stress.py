@@ -81,7 +81,7 @@ def stress_command(
 ) -> None:
     """Search for the networks on which a controller does worst, and keep them as scenarios.
 
-    The same seed and budget find the same networks on any number of processes. Finished runs are
+    The same seed and budget find the same networks with any --jobs. Finished runs are
     kept: an interrupted command continues where it stopped.
 
     Examples:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
 from ackademy.errors import TrainingError
+from ackademy.folders import CHECKOUT_ONLY, is_left_out
 from ackademy.learn import dqn, evolution, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
 from ackademy.learn.recipe_toml import NONE, Changes, load, only, settings, table, text
@@ -229,7 +230,10 @@ def _teacher(values: Mapping[str, object], learner: str, path: Path) -> Path | N
         return None
     if learner != "evolution":
         raise TrainingError(f"{path}: teacher: allowed: with learner = 'evolution'")
-    return path.parent / text(values, "teacher", path)
+    teacher = path.parent / text(values, "teacher", path)
+    if is_left_out(teacher):
+        raise TrainingError(f"{path}: teacher: allowed: a policy that exists; {CHECKOUT_ONLY}")
+    return teacher
 
 
 def _deployed(values: Mapping[str, object], path: Path) -> dict[str, object]:

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import _core
+from ackademy.lazy import pl
 from ackademy.learn import ddpg
 from ackademy.learn.host_training import HostTrained
 from ackademy.policies import policy_files

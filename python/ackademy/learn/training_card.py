@@ -9,9 +9,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import _core, files
+from ackademy.lazy import pl
 from ackademy.learn import beside, dqn, evolution, networks, recipe_source
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe

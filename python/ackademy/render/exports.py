@@ -6,9 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 
-import polars as pl
-
 from ackademy import _core
+from ackademy.lazy import pl
 from ackademy.stats.results import Results
 
 

@@ -2,7 +2,7 @@
 
 import ackademy
 
-result = ackademy.run("scenarios/deep_buffer.toml", seed=3, cc="cubic")
+result = ackademy.run("deep_buffer", seed=3, cc="cubic")
 print(result.metrics().flows)
 """
 
@@ -16,7 +16,6 @@ from operator import index
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core, files
 from ackademy.backends import Backend, check_backend, controllers, kernel
@@ -29,8 +28,9 @@ from ackademy.backends.runs import (
     read_scenario,
     simulate,
 )
-from ackademy.backends.tables import NAMES, Tables
+from ackademy.backends.tables import NAMES, Columns, Tables
 from ackademy.errors import AckademyError
+from ackademy.lazy import pl
 from ackademy.render import report as render
 from ackademy.render.exports import to_json
 from ackademy.render.html.markup import Markup, element, join
@@ -89,7 +89,7 @@ LINK_HEADS: Mapping[str, Head] = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False, kw_only=True)
 class Run(Tables):
     """One finished run, and what it takes to repeat it."""
 
@@ -98,18 +98,13 @@ class Run(Tables):
     code_hash: str
     kernel: KernelRun | None = None
     """record of a run on the kernel; `None` for a simulation"""
-    _measured: list[Metrics] = field(default_factory=list, init=False, compare=False)
+    _measured: list[Metrics] = field(default_factory=list, init=False)
 
     def metrics(self) -> Metrics:
         """The numbers of a report, computed once."""
         if not self._measured:
             self._measured.append(measure(self))
         return self._measured[0]
-
-    @property
-    def is_multipath(self) -> bool:
-        """Whether a connection has several subflows."""
-        return bool((self.connections["subflows"] > 1).any())
 
     def plot(self) -> Figure:
         """Window, queue and throughput over time; simulates again if there is no time series.
@@ -118,7 +113,7 @@ class Run(Tables):
             AckademyError: for a run on the kernel without a time series.
         """
         sampled = self
-        if self.flow_series.is_empty():
+        if not self.height("flow_series"):
             if self.kernel is not None:
                 raise AckademyError("plot: allowed: a kernel run with sample_interval_ms above 0")
             step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
@@ -135,7 +130,7 @@ class Run(Tables):
 
     def _hint(self) -> str:
         """How to get a time series, where there is none."""
-        if not self.flow_series.is_empty():
+        if self.height("flow_series"):
             return ""
         return "\nno time series: run with sample_interval_ms above 0"
 
@@ -146,10 +141,9 @@ class Run(Tables):
             FileError: if a file cannot be written.
         """
         for name in NAMES:
-            frame: pl.DataFrame = getattr(self, name)
-            if not frame.is_empty():
+            if self.height(name):
                 buffer = io.BytesIO()
-                frame.write_parquet(buffer)
+                self.frame(name).write_parquet(buffer)
                 files.write(folder / f"{name}.parquet", buffer.getvalue())
 
 
@@ -202,11 +196,12 @@ def run(
         sample_interval_ms = 1e3 * parsed.duration_s / SAMPLED_ROWS if is_sampled else 0.0
     record: KernelRun | None = None
     if backend == "kernel":
-        frames, record = kernel.emulate(parsed, seed, sample_interval_ms)
+        tables, record = kernel.emulate(parsed, seed, sample_interval_ms)
     else:
-        frames = simulate(parsed, seed, sample_interval_ms, progress)
+        tables = simulate(parsed, seed, sample_interval_ms, progress)
     return Run(
-        **{name: getattr(frames, name) for name in (*NAMES, "is_random")},
+        columns=tables.columns,
+        is_random=tables.is_random,
         scenario=parsed,
         seed=seed,
         code_hash=_core.CODE_HASH,
@@ -228,7 +223,7 @@ def _whole(name: str, value: int, most: int) -> int:
 def report(run: Run, command: str = "") -> Report:
     """Flows, links, and what there is of completion times, connections and the kernel."""
     found = run.metrics()
-    names = list(dict.fromkeys(found.flows["controller"]))
+    names = list(dict.fromkeys(map(str, found.columns["flows"]["controller"])))
     return Report(
         kind="One run",
         title=run.scenario.name,
@@ -253,15 +248,17 @@ def _flow_sections(run: Run, found: Metrics) -> list[Section]:
     """Completion times, if there are many, then the flows."""
     title = f"{run.scenario.name}, seed {run.seed}, {run.scenario.duration_s:g} s"
     jain = f"Jain's index of throughput {significant(found.jain_throughput)}"
-    n_flows = found.flows.height
-    over_time = Section("time", "Over time", "", [_series(run)])
+    n_flows = found.height("flows")
+    over_time = []
+    if run.height("flow_series"):
+        over_time = [Section("time", "Over time", "", [strips([_strip(run)])])]
     times = completion_times(run, run.scenario.duration_s)
     more = _hidden(n_flows, FLOWS_MAX, "flows")
     shown: list[Item] = [on_page(flows("", run, ROWS_MAX))]
     own = Section("flows", "Flows", _hidden(n_flows, ROWS_MAX, "flows"), shown)
     if times is None:
         shown += [in_terminal(flows(title, run, FLOWS_MAX)), in_terminal(more + jain)]
-        return [over_time, own]
+        return [*over_time, own]
     finished = f"{times.fct_ms.size} of {n_flows} flows finished a transfer"
     everything = "Every flow is in --csv, --json and --parquet. "
     shown += [
@@ -269,7 +266,7 @@ def _flow_sections(run: Run, found: Metrics) -> list[Section]:
         in_terminal(Part(f"CDF {cumulative(times.fct_ms)}")),
         in_terminal(f"{unknown_slowdowns(times)}{everything}{jain}"),
     ]
-    return [_completion(times), over_time, own]
+    return [_completion(times), *over_time, own]
 
 
 def _hidden(count: int, most: int, what: str) -> str:
@@ -286,7 +283,7 @@ def _connections(run: Run, found: Metrics) -> list[Section]:
         "subflow in place of another; the reorder peak is the most that waited at the receiver for "
         "an earlier byte of another subflow."
     )
-    more = _hidden(run.connections.height, FLOWS_MAX, "connections")
+    more = _hidden(run.height("connections"), FLOWS_MAX, "connections")
     jain = f"{more}Jain's index of the connections' goodput {significant(found.jain_goodput)}"
     shown: list[Item] = [
         on_page(connections(run, ROWS_MAX)),
@@ -296,10 +293,6 @@ def _connections(run: Run, found: Metrics) -> list[Section]:
     return [Section("connections", "Connections", lead, shown)]
 
 
-def _series(run: Run) -> Markup:
-    return strips([_strip(run)])
-
-
 def _strip(run: Run) -> Strip:
     names = " · ".join(dict.fromkeys(run.flows["controller"]))
     return Strip(names, run.scenario.name, 1, run.flow_series, run.link_series)
@@ -307,25 +300,25 @@ def _strip(run: Run) -> Strip:
 
 def _headline(run: Run, measured: Metrics) -> dict[str, str]:
     """The numbers above the first section: fairness only among several flows."""
-    flows, links = measured.flows, measured.links
     dropped, sent = (
-        int(run.flows[f"{what}_packets"].to_numpy().sum()) for what in ("dropped", "sent")
+        float(run.floats("flows", f"{what}_packets").sum()) for what in ("dropped", "sent")
     )
+    throughput = np.nansum(measured.floats("flows", "throughput_mbps"))
     facts = {
-        "throughput, Mb/s": significant(float(flows["throughput_mbps"].fill_nan(0.0).sum())),
-        "delay above the empty path, ms": significant(_mean(flows["delay_ms"])),
-        "loss, %": significant(100.0 * dropped / max(sent, 1), 3),
+        "throughput, Mb/s": significant(float(throughput)),
+        "delay above the empty path, ms": significant(_mean(measured.floats("flows", "delay_ms"))),
+        "loss, %": significant(100.0 * dropped / max(sent, 1.0), 3),
     }
-    if links.height:
-        busiest = float(links["utilisation"].fill_nan(0.0).cast(pl.Float64).to_numpy().max())
-        facts["utilisation of the busiest link, %"] = significant(100.0 * busiest, 3)
-    if flows.height > 1:
+    if measured.height("links"):
+        busiest = np.nan_to_num(measured.floats("links", "utilisation")).max()
+        facts["utilisation of the busiest link, %"] = significant(100.0 * float(busiest), 3)
+    if measured.height("flows") > 1:
         facts["Jain's index of throughput"] = significant(measured.jain_throughput)
     return facts
 
 
-def _mean(values: pl.Series) -> float:
-    known = values.drop_nans().to_numpy()
+def _mean(values: FloatArray) -> float:
+    known = values[~np.isnan(values)]
     return float(known.mean()) if known.size else float("nan")
 
 
@@ -369,22 +362,23 @@ def cumulative(values: FloatArray, width: int = 40) -> str:
 
 def flows(title: str, run: Run, count: int) -> Sheet:
     """The first flows of a run."""
-    found = run.metrics().flows.head(count)
-    return _sheet(title, found, ("flow", "controller"), FLOW_HEADS)
+    found = run.metrics().columns["flows"]
+    return _sheet(title, found, ("flow", "controller"), FLOW_HEADS, range(count))
 
 
 def connections(run: Run, count: int) -> Sheet:
     """The first connections of a run, what their applications read."""
-    found = run.metrics().connections.head(count)
-    return _sheet("connections", found, ("connection", "controller", "scheduler"), CONNECTION_HEADS)
+    found, names = run.metrics().columns["connections"], ("connection", "controller", "scheduler")
+    return _sheet("connections", found, names, CONNECTION_HEADS, range(count))
 
 
 def links(run: Run) -> Sheet:
     """The links that carried packets."""
-    busy = run.links.filter(pl.col("arrived_packets") > 0)
-    counts = busy.select("link", "queue_drops", "marked_packets")
-    found = run.metrics().links.join(counts, on="link", maintain_order="left")
-    return _sheet("links", found, ("link",), LINK_HEADS)
+    own = run.columns["links"]
+    counts = {name: own[name] for name in ("queue_drops", "marked_packets")}
+    found = {**run.metrics().columns["links"], **counts}
+    busy = np.flatnonzero(run.floats("links", "arrived_packets") > 0)
+    return _sheet("links", found, ("link",), LINK_HEADS, busy.tolist())
 
 
 def completions(title: str, times: CompletionTimes) -> Sheet:
@@ -409,21 +403,29 @@ def unknown_slowdowns(times: CompletionTimes) -> str:
 
 
 def _sheet(
-    title: str, frame: pl.DataFrame, names: Sequence[str], heads: Mapping[str, Head]
+    title: str,
+    table: Columns,
+    names: Sequence[str],
+    heads: Mapping[str, Head],
+    rows: Sequence[int],
 ) -> Sheet:
+    """Rows of a table, as far as it has them."""
+    height = len(table[names[0]])
     lines = tuple(
         Line(
-            tuple(Part(str(row[name])) for name in names),
-            tuple(_cell(row[key]) for key in heads),
+            tuple(Part(str(table[name][row])) for name in names),
+            tuple(_cell(table[key][row]) for key in heads),
         )
-        for row in frame.iter_rows(named=True)
+        for row in rows
+        if row < height
     )
     return Sheet(title, tuple(map(Head, names)), tuple(heads.values()), lines)
 
 
-def _cell(value: float) -> Cell:
+def _cell(value: str | np.float64 | np.int64) -> Cell:
     """A count as it is, else four significant digits."""
-    return cell(str(value) if isinstance(value, int) else significant(value), float(value))
+    number = float(value)
+    return cell(str(value) if isinstance(value, np.int64) else significant(number), number)
 
 
 def run_json(run: Run) -> str:

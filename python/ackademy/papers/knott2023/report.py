@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import polars as pl
 
+from ackademy.lazy import pl
 from ackademy.papers.knott2023 import study
 from ackademy.papers.knott2023.study import (
     METRICS,

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
-import polars as pl
 
 from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError, TrainingError
+from ackademy.lazy import pl
 from ackademy.learn import recipe, recipe_toml
 from ackademy.learn.recipe_toml import Changes, whole
 from ackademy.learn.recipe_toml import table as table_of

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy.csv_text import csv_text
 from ackademy.errors import ExperimentError
+from ackademy.lazy import pl
 from ackademy.papers.learningcc import fluid
 from ackademy.render.html.markup import Markup, element
 from ackademy.render.html.plot import Axis, Frame

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import polars as pl
-
+from ackademy.lazy import pl
 from ackademy.render.html import svg
 from ackademy.render.html.plot import Axis, thin
 from ackademy.render.numbers import padded

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends import distributions
 from ackademy.backends.schemes import Scheme
+from ackademy.lazy import pl
 from ackademy.runner.cases import Case
 from ackademy.runner.measured import Measured
 from ackademy.runner.measured import tables as measured_tables

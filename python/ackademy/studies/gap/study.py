@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core
 from ackademy.backends import controllers, entries
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
+from ackademy.lazy import pl
 from ackademy.runner.cases import named_apart, of_file
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.measured import Measured, Row

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import polars as pl
 
+from ackademy.lazy import pl
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.stats.formulas import FloatArray

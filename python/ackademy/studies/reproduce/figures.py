@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends import entries
+from ackademy.lazy import pl
 from ackademy.render.html import shapes
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plane import Cloud, legend, plane

@@ -14,7 +14,7 @@ from typing import Literal, cast
 from ackademy import lookup
 from ackademy.backends.schemes import AS_WRITTEN
 from ackademy.errors import ExperimentError
-from ackademy.folders import here_or_above, is_file
+from ackademy.folders import CHECKOUT_ONLY, here_or_above, is_file, is_left_out
 from ackademy.runner.cells import Assignment
 from ackademy.stats.claims import Claim, RowName, parse_claim
 from ackademy.stats.metrics import metric_of
@@ -324,9 +324,6 @@ def _row(
     where = own.where if own.values else common.where
     settings = TomlTable({**common.values, **own.values}, where)
     place = item.table("group", group)
-    missing = settings.string("missing", "")
-    if missing:
-        return Row(scheme, group, published, missing=missing)
     params = {
         **(
             place.table("learner_params").values if settings.switch("learns", default=False) else {}
@@ -336,6 +333,9 @@ def _row(
         **own.table("params").values,
         **(place.table("params", scheme).values if scheme != like else {}),
     }
+    missing = settings.string("missing", "") or _left_out(params, path.parent)
+    if missing:
+        return Row(scheme, group, published, missing=missing)
     controller, plain, assignments = _controllers(settings, params, path.parent)
     elsewhere = place.string("scenario", "")
     return Row(
@@ -352,6 +352,17 @@ def _row(
         deterministic=settings.string("deterministic", place.string("deterministic", "")),
         fitted=settings.string("fitted", place.string("fitted", "")),
     )
+
+
+def _left_out(params: Mapping[str, object], folder: Path) -> str:
+    """Why settings cannot be used where `research/` is missing; empty if they can."""
+    for value in params.values():
+        if isinstance(value, Mapping):
+            if reason := _left_out(value, folder):
+                return reason
+        elif isinstance(value, str) and "\0" not in value and is_left_out(folder / value):
+            return CHECKOUT_ONLY
+    return ""
 
 
 def _check_scheme(table: TomlTable, folder: Path) -> None:

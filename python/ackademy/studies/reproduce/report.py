@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends import entries
+from ackademy.lazy import pl
 from ackademy.render.html.forest import Mark, Scale, forest, reach
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import tabs
@@ -102,8 +102,9 @@ def _short_notes(reproduction: Reproduction) -> str:
     rows, notes = [own.printed for own in reproduction.rows], []
     if any(row.fitted for row in rows):
         notes.append("*: chosen by the published numbers.")
-    if absent := [" ".join(row.name) for row in rows if row.missing]:
-        notes.append(f"Not in this table yet: {', '.join(absent)}.")
+    for reason in dict.fromkeys(row.missing for row in rows if row.missing):
+        absent = ", ".join(" ".join(row.name) for row in rows if row.missing == reason)
+        notes.append(f"Not in this table: {absent}: {reason}.")
     notes.append("Intervals, differences, every claim: the report, or --full.")
     return " ".join(notes)
 
@@ -263,7 +264,7 @@ def _assumptions(reproduction: Reproduction) -> Section:
         if row.deterministic
     ]
     missing = {m.printed.scheme: m.printed.missing for m in reproduction.rows if m.printed.missing}
-    absent = [f"{scheme} is not in this table yet: {reason}." for scheme, reason in missing.items()]
+    absent = [f"{scheme} is not in this table: {reason}." for scheme, reason in missing.items()]
     more: list[Item] = [Only(line, ("html", "markdown")) for line in absent]
     return assumptions_section((*reproduction.experiment.assumptions, *run_once), more)
 

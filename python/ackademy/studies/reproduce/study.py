@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-import polars as pl
-
 from ackademy.backends.runs import read_text
 from ackademy.csv_text import csv_text
+from ackademy.lazy import pl
 from ackademy.runner.cells import Cell
 from ackademy.runner.measured import Measured, measured
 from ackademy.runner.measured import Row as MeasuredRow

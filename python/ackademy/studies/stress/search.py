@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends.schemes import Scheme
 from ackademy.files import file_name
+from ackademy.lazy import pl
 from ackademy.runner import experiments
 from ackademy.runner.cells import Cell
 from ackademy.stats import omniscient
