@@ -99,6 +99,21 @@ def test_a_grid_has_ours_and_the_published_numbers(
     ]
 
 
+def test_a_gap_has_both_sides_and_the_kernels_own(
+    result_tables: ModuleType, tmp_path: Path
+) -> None:
+    head = "| scenario | controller | simulator | kernel |\n| --- | --- | ---: | ---: |\n"
+    (tmp_path / "gap.md").write_text(
+        f"### Loss\n\n{head}| fast | cubic | 1 ± 0.1 | 2 |\n| fast | kernel:cubic | – | 3 |\n"
+    )
+    spec = {"controller": "cubic", "baseline": "kernel:cubic", "metrics": {"loss": "### Loss"}}
+    (row,) = result_tables.rows_of(tmp_path, {"file": "gap.md", "beside": spec})
+    assert row == {
+        "scenario": "fast", "loss, simulator": "1", "loss, simulator ±": "0.1",
+        "loss, daemon": "2", "loss, kernel:cubic": "3",
+    }  # fmt: skip
+
+
 def test_cards_are_one_table(result_tables: ModuleType, tmp_path: Path) -> None:
     for name, mean in (("cubic", "0.12345"), ("vegas", "")):
         (tmp_path / f"{name}.csv").write_text(

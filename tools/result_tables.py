@@ -13,6 +13,9 @@
                             of `reproduce`: a line per scheme and a column per group, or the other
                             way about (`swap`: the schemes); in a cell, `{metric:.3f}` is ours,
                             `{metric:.3f±}` with half of the interval, `{metric:.3f?}` published
+    beside: {controller, baseline, metrics}
+                            of `gap`: per scenario, metrics (name = heading) of the simulator, the
+                            daemon and a controller of the kernel
     cards: true             of `scorecard`: mark and mean of the first measure of each row
     heads, lines            other names for columns, and for values of the first column
     drop, sort              columns to leave out; the column to sort by, the largest first
@@ -111,6 +114,21 @@ def across(rows: list[Row], lines: list[str], columns: str, cells: list[str]) ->
     return list(found.values())
 
 
+def beside(text: str, controller: str, baseline: str, metrics: Mapping[str, str]) -> list[Row]:
+    """A line per scenario of a gap's Markdown: a controller on both sides, and a kernel's own."""
+    found: dict[str, Row] = {}
+    for metric, heading in metrics.items():
+        for row in below(text, heading):
+            sides = {controller: {"simulator": "simulator", "kernel": "daemon"}}
+            sides[baseline] = {"kernel": baseline}
+            line = found.setdefault(row["scenario"], {"scenario": row["scenario"]})
+            for side, name in sides.get(row["controller"], {}).items():
+                for end in ("", *ENDS_OF_INTERVALS):
+                    if side + end in row:
+                        line[f"{metric}, {name}{end}"] = row[side + end]
+    return list(found.values())
+
+
 def grid(
     rows: list[Row],
     columns: list[str],
@@ -198,6 +216,8 @@ def _read(path: Path) -> list[Row]:
 
 def _rows(root: Path, spec: Spec) -> list[Row]:
     path = root / spec["file"]
+    if "beside" in spec:
+        return beside(path.read_text("utf-8"), **spec["beside"])
     rows = below(path.read_text("utf-8"), spec["below"]) if "below" in spec else _read(path)
     if "across" in spec:
         rows = across(rows, **spec["across"])
