@@ -153,6 +153,8 @@ def test_a_table_has_intervals_chosen_columns_and_lines(
         "| B | c |\n| --- | ---: |\n| −1.5 ± 0.1 | 3 [2, 4] |\n"
     )
     assert results.table("wide; columns: a | c").splitlines()[3] == "| y | 1\\|2 |"
+    (tmp_path / "twice.csv").write_text("k,v\nx,1\ny,2\ny,3\nx,4\n")
+    assert results.table("twice; one: k; columns: v").splitlines()[2:] == ["| 1 |", "| 2 |"]
     assert results.table("long; metrics: M = m | N = n").splitlines()[2] == (
         "| x | 1 | 2 ± 0.5 | 3 |"
     )
