@@ -99,6 +99,21 @@ def test_a_grid_has_ours_and_the_published_numbers(
     ]
 
 
+def test_gains_are_over_the_bases_of_a_group_or_of_the_first(
+    result_tables: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_text(
+        "row,metric,published,ours,ci_low,ci_high,runs\n"
+        "D one,m,,3,2.9,3.1,5\nL one,m,,2,2,2,5\nD so two,m,,4,4,4,5\nD two,m,,9,9,9,5\n"
+    )
+    spec = {"metric": "m", "own": ["D so", "D"], "bases": {"L": "L"}}
+    spec["groups"] = {"first": "one", "second": "two"}
+    assert result_tables.rows_of(tmp_path, {"file": "r.csv", "gains": spec}) == [
+        {"choice": "first", "D": "3.00", "D ±": "0.10", "L": "50"},
+        {"choice": "second", "D": "4.00", "L": "100"},
+    ]
+
+
 def test_a_gap_has_both_sides_and_the_kernels_own(
     result_tables: ModuleType, tmp_path: Path
 ) -> None:

@@ -13,6 +13,8 @@
                             of `reproduce`: a line per scheme and a column per group, or the other
                             way about (`swap`: the schemes); in a cell, `{metric:.3f}` is ours,
                             `{metric:.3f±}` with half of the interval, `{metric:.3f?}` published
+    gains: {metric, own, bases, groups}
+                            of `reproduce`: per group, a scheme's number and its gains over others
     beside: {controller, baseline, metrics}
                             of `gap`: per scenario, metrics (name = heading) of the simulator, the
                             daemon and a controller of the kernel
@@ -161,6 +163,35 @@ def grid(
     return [with_intervals(row) for row in found.values()]
 
 
+def gains(
+    rows: list[Row],
+    metric: str,
+    own: list[str],
+    bases: Mapping[str, str],
+    groups: Mapping[str, str],
+) -> list[Row]:
+    """A line per group by its label: a scheme's number, and its gain over others in per cent.
+
+    The scheme is the first of `own` that a group has; a group without a base has the first group's.
+    """
+    numbers = {(row["row"], row["metric"]): row for row in rows}
+
+    def found(schemes: Iterable[str], names: Iterable[str]) -> str:
+        wanted = (f"{scheme} {group}" for group in names for scheme in schemes)
+        return next(row for row in wanted if (row, metric) in numbers)
+
+    first, lines = next(iter(groups.values())), []
+    for label, group in groups.items():
+        row = found(own, [group])
+        line = {"choice": label, own[-1]: filled(f"{{{metric}:.2f±}}", row, numbers)}
+        for name, base in bases.items():
+            beside = numbers[found([base], [group, first]), metric]["ours"]
+            ratio = float(numbers[row, metric]["ours"]) / float(beside)
+            line[name] = f"{100 * (ratio - 1):.0f}"
+        lines.append(with_intervals(line))
+    return lines
+
+
 def filled(cell: str, row: str, numbers: Mapping[tuple[str, str], Row]) -> str:
     """The text of a cell: the numbers of a row that its template names."""
 
@@ -223,6 +254,8 @@ def _rows(root: Path, spec: Spec) -> list[Row]:
         rows = across(rows, **spec["across"])
     if "grid" in spec:
         rows = grid(rows, **spec["grid"])
+    if "gains" in spec:
+        rows = gains(rows, **spec["gains"])
     heads, lines = spec.get("heads", {}), spec.get("lines", {})
     renamed = []
     for row in rows:
