@@ -88,23 +88,23 @@ test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/t
 
 bench: build ## speed against ns-2 and ns-3 where installed; rows in bench/results.json
 	cargo bench --quiet --bench sim --no-run
-	$(BIN)python benches/bench.py
+	$(BIN)python tools/bench.py
 
 bench-env: build ## environment steps per core-second; PEER=checkout of PCC-RL
 	$(UV) sync --locked --quiet --inexact --extra train
-	$(BIN)python -W ignore benches/bench_env.py $(if $(PEER),--peer $(PEER))
+	$(BIN)python -W ignore tools/bench_env.py $(if $(PEER),--peer $(PEER))
 
 bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, cost per ACK, decision latency
 	$(ACKADEMYD) bench
-	$(ACKADEMYD) bench --cc tcp-drinc --param policy=policies/tcp_drinc --flows 20 --rounds 2 --seconds 3
-	$(ACKADEMYD) bench --cc policy --param policy=policies/aurora_mixed --flows 20 --rounds 2 --seconds 3
+	$(ACKADEMYD) bench --cc tcp-drinc --param policy=data/policies/tcp_drinc --flows 20 --rounds 2 --seconds 3
+	$(ACKADEMYD) bench --cc policy --param policy=data/policies/aurora_mixed --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
-	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=policies/flagship --flows 20 --rounds 2 --seconds 3
+	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=data/policies/flagship --flows 20 --rounds 2 --seconds 3
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
-	$(BIN)ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
+	$(BIN)ackademy gap 'gap/*' --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
 
-results: build ## the tables of docs/: which command makes each, its hours; runs those that write their CSV file
+results: build ## the tables of docs/: which command makes each, its hours; makes those that are not of this program
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --list
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --make
 

@@ -1,13 +1,9 @@
 """Run a scenario with two controllers and print the results."""
 
-from pathlib import Path
-
 import ackademy
 
-SCENARIO = Path(__file__).parents[1] / "scenarios" / "deep_buffer.toml"
-
 for controller in ("new_reno", "rl_tcp"):
-    run = ackademy.run(SCENARIO, cc=controller, seed=1)
+    run = ackademy.run("deep_buffer", cc=controller, seed=1)
     flow = run.metrics().flows.row(0, named=True)
     throughput, delay = flow["throughput_mbps"], flow["delay_ms"]
     print(f"{controller:>9}: {throughput:.2f} Mb/s, {delay:.1f} ms above the empty path")

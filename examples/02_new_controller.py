@@ -1,14 +1,10 @@
 """Write a controller in Python and compare it with CUBIC on a lossy link.
 
 The file also works on the command line:
-`ackademy compare scenarios/random_loss.toml --cc cubic,examples/02_new_controller.py:Patient`.
+`ackademy compare random_loss --cc cubic,examples/02_new_controller.py:Patient`.
 """
 
-from pathlib import Path
-
 import ackademy
-
-SCENARIO = Path(__file__).parents[1] / "scenarios" / "random_loss.toml"
 
 
 class Patient:
@@ -31,6 +27,6 @@ class Patient:
 
 if __name__ == "__main__":
     for controller in ("cubic", f"{__file__}:Patient"):
-        run = ackademy.run(SCENARIO, cc=controller, seed=1)
+        run = ackademy.run("random_loss", cc=controller, seed=1)
         flow = run.metrics().flows.row(0, named=True)
         print(f"{controller.rsplit(':')[-1]:>8}: {flow['throughput_mbps']:.2f} Mb/s")

@@ -7,10 +7,8 @@ import polars as pl
 
 import ackademy
 
-SCENARIO = Path(__file__).parents[1] / "scenarios" / "fair_share.toml"
-
 with tempfile.TemporaryDirectory() as folder:
-    ackademy.run(SCENARIO, seed=1, sample_interval_ms=100).write_parquet(Path(folder))
+    ackademy.run("fair_share", seed=1, sample_interval_ms=100).write_parquet(Path(folder))
     series = pl.read_parquet(Path(folder) / "flow_series.parquet")
     late = series.filter(pl.col("time_s") > 60)
     print(late.group_by("flow").agg(pl.col("cwnd_packets").mean()).sort("flow"))

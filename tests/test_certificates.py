@@ -36,7 +36,7 @@ FEATURES = (
     "action_1",
 )
 HISTORY = 8
-FLAGSHIP = Path(__file__).parents[1] / "policies/flagship"
+FLAGSHIP = Path(__file__).parents[1] / "data/policies/flagship"
 STEPS = Path(__file__).parents[1] / "crates/core/tests/files/own_queue_steps.txt"
 """steps of the law itself: `the_stored_steps_are_those_of_the_law` writes and checks them"""
 SCALES = Scales.of(FEATURES)

@@ -7,15 +7,13 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 
 import ackademy
 from ackademy.console import Console
-from ackademy.render import exports
 from ackademy.render import report as render
-from ackademy.render import run as of_run
 from ackademy.stats.completion_times import completion_times, ideal_ms, narrowest_bytes_per_ms
+from ackademy.studies import run as of_run
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +60,7 @@ def test_many_transfers_are_quantiles_in_terminal_page_and_json(run: ackademy.Ru
     assert len(text.getvalue().splitlines()) < 40  # and not a row per flow
     page = render.page(of_run.report(run, "ackademy run poisson"))
     assert "Flow completion times" in page
-    content = json.loads(exports.run_json(run))["completion"][0]
+    content = json.loads(of_run.run_json(run))["completion"][0]
     assert content["count"] == done.height
     assert content["fct_ms"]["p50"] == pytest.approx(float(np.median(done["fct_mean_ms"])))
 
@@ -70,12 +68,12 @@ def test_many_transfers_are_quantiles_in_terminal_page_and_json(run: ackademy.Ru
 def test_few_transfers_keep_their_rows() -> None:
     run = ackademy.run("deep_buffer")
     assert completion_times(run, run.scenario.duration_s) is None
-    assert json.loads(exports.run_json(run))["completion"] == []
+    assert json.loads(of_run.run_json(run))["completion"] == []
 
 
 def test_the_narrowest_link_is_the_bottleneck() -> None:
     run = ackademy.run("deep_buffer")
-    assert narrowest_bytes_per_ms(run.links, 60.0) == pytest.approx(2500.0, rel=1e-3)
+    assert narrowest_bytes_per_ms(run, 60.0) == pytest.approx(2500.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("known", [0, 1])
@@ -83,21 +81,24 @@ def test_transfers_over_a_path_without_a_delay_and_a_rate_have_no_slowdown(
     run: ackademy.Run, known: int
 ) -> None:
     """Their ideal time may be 0; tables, pages and JSON say so and are written."""
-    rtt = pl.Series([0.0] * (run.flows.height - known) + [20.0] * known)
-    flows = run.flows.with_columns(base_rtt_ms=rtt)
+    rtt = np.array([0.0] * (run.flows.height - known) + [20.0] * known)
     # A link without a rate has no capacity.
-    links = run.links.with_columns(capacity_bytes=pl.lit(0, run.links["capacity_bytes"].dtype))
-    instant = replace(run, flows=flows, links=links)
+    none = np.zeros(run.links.height, np.int64)
+    changed = {
+        "flows": {**run.columns["flows"], "base_rtt_ms": rtt},
+        "links": {**run.columns["links"], "capacity_bytes": none},
+    }
+    instant = replace(run, columns={**run.columns, **changed})
     times = completion_times(instant, 60.0)
     assert times is not None
-    is_known = flows.filter(flows["transfers"] > 0)["base_rtt_ms"] > 0.0
-    assert np.isfinite(times.slowdown).tolist() == is_known.to_list()
+    is_known = rtt[run.floats("flows", "transfers") > 0] > 0.0
+    assert np.isfinite(times.slowdown).tolist() == is_known.tolist()
     page = render.page(of_run.report(instant, "ackademy run instant"))
     assert f"{times.n_without_slowdown} of {times.fct_ms.size} have no slowdown" in page
     text = io.StringIO()
     console = Console(width=200, file=text)
     render.show(of_run.report(instant), console)
     assert "have no slowdown: their empty path takes no time" in text.getvalue()
-    content = json.loads(exports.run_json(instant))["completion"][0]
+    content = json.loads(of_run.run_json(instant))["completion"][0]
     assert content["fct_ms"]["p50"] > 0.0
     assert (content["slowdown"]["p50"] is not None) == is_known.any()

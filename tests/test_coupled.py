@@ -158,8 +158,8 @@ def test_a_coupled_controller_of_datagrams_is_one_line(two_paths: Path) -> None:
 
 
 LISTED = "mptcp = { subflow = [{ route = [0] }, { route = [1] }, { route = [1] }] }\n"
-HOST_POLICY = ROOT / "policies" / "drl_cc" / "s1"
-FLOW_POLICY = ROOT / "policies" / "aurora_mixed"
+HOST_POLICY = ROOT / "data/policies" / "drl_cc" / "s1"
+FLOW_POLICY = ROOT / "data/policies" / "aurora_mixed"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_policy_for_another_number_of_paths_is_refused_in_one_line(
     path = tmp_path / "three.toml"
     three = "mptcp = { subflow = [{ route = [0] }, { route = [1] }, { route = [0] }] }"
     path.write_text(TWO_PATHS.replace("multipath = true", three))
-    policy = str(Path(__file__).parents[1] / "policies" / "drl_cc" / "s1")
+    policy = str(Path(__file__).parents[1] / "data/policies" / "drl_cc" / "s1")
     words = ("run", str(path), "--cc", policy, "--backend", backend)
     status, out, err = ackademy_command(*words, cwd=tmp_path)
     assert (status, out, len(err.splitlines())) == (2, "", 1), err

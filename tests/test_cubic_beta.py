@@ -35,7 +35,7 @@ from ackademy.render.report import page
 from ackademy.runner import engines, experiments
 
 ROOT = Path(__file__).resolve().parents[1]
-NS3 = ROOT / "papers" / "knott2023" / "ns3.csv"
+NS3 = ROOT / "data/papers" / "knott2023" / "ns3.csv"
 
 
 @pytest.fixture(scope="module")

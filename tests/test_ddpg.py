@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -122,16 +123,21 @@ def actions(config: ddpg.Config, networks: ddpg.Networks, seen: Observation) -> 
 
 
 def train(
-    host: ddpg.Host, config: ddpg.Config, place: Checkpoints | None = None, seed: int = 1
+    host: Bandit | Plant | SimulatedHost,
+    config: ddpg.Config,
+    place: Checkpoints | None = None,
+    seed: int = 1,
 ) -> ddpg.Trained:
-    return ddpg.train(host, config, seed, TrainingLog(ddpg.COLUMNS, place))
+    return ddpg.train(cast("SimulatedHost", host), config, seed, TrainingLog(ddpg.COLUMNS, place))
 
 
 SHORT = replace(QUICK, epochs=1000, batch=64, actor_rate=3e-3, critic_rate=1e-2, tau=0.02)
 """larger steps, for a thousand updates in one call"""
 
 
-def learnt(host: ddpg.Host, config: ddpg.Config, seed: int = 1) -> ddpg.Networks:
+def learnt(
+    host: Bandit | Plant | SimulatedHost, config: ddpg.Config, seed: int = 1
+) -> ddpg.Networks:
     """As many updates as random transitions: the learner without acting in between."""
     host.begin()
     seen, rng = host.observation, np.random.default_rng(seed)
@@ -375,7 +381,7 @@ def test_each_of_several_networks_comes_once_before_any_comes_again() -> None:
 
 
 def test_an_agent_for_several_networks_has_the_largest_scales() -> None:
-    by_name = {own.name: own for own in host_training.read(ROOT / "recipes" / "drl_cc.toml")}
+    by_name = {own.name: own for own in host_training.read(ROOT / "data/recipes" / "drl_cc.toml")}
     everything = by_name.pop("all")
     assert [own.name for own in everything.networks] == list(by_name)
     settings = everything.settings([own.parsed() for own in everything.networks])
@@ -385,7 +391,7 @@ def test_an_agent_for_several_networks_has_the_largest_scales() -> None:
 
 
 def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None:
-    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=0)
+    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=False)
     networks = train(Bandit(), config).networks
     assert not any(float(np.abs(own).max()) for own in jax.tree.leaves(networks.representation))
     target, rng = np.array([0.3, -0.4], np.float32), np.random.default_rng(1)
@@ -397,7 +403,9 @@ def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None
     # The same networks as the core has them, with an LSTM of zeros.
     np.testing.assert_array_equal(
         actions(
-            replace(config, represent=1), networks, Observation(target, np.ones((2, 3), np.float32))
+            replace(config, represent=True),
+            networks,
+            Observation(target, np.ones((2, 3), np.float32)),
         ),
         one,
     )
@@ -459,7 +467,7 @@ training = { batch = 16 }
 def test_a_wrong_entry_of_a_recipe_is_refused_in_a_line(
     tmp_path: Path, entry: str, fault: str
 ) -> None:
-    text = (ROOT / "recipes" / "drl_cc.toml").read_text()
+    text = (ROOT / "data/recipes" / "drl_cc.toml").read_text()
     file = tmp_path / "drl_cc.toml"
     file.write_text(f'{text}\n[[network]]\nname = "mine"\n{entry}\n')
     with pytest.raises(TrainingError) as raised:
@@ -470,7 +478,7 @@ def test_a_wrong_entry_of_a_recipe_is_refused_in_a_line(
 
 
 def test_a_choice_out_of_its_range_is_refused_in_a_line(tmp_path: Path) -> None:
-    (own,) = host_training.read(ROOT / "recipes" / "drl_cc.toml")[:1]
+    (own,) = host_training.read(ROOT / "data/recipes" / "drl_cc.toml")[:1]
     for host, fault in (({"epoch_ms": 1.0}, "epoch_ms = 1"), ({"between": "x"}, 'between = "x"')):
         with pytest.raises(TrainingError, match=fault) as raised:
             host_training.train(replace(own, host=host), tmp_path)
@@ -488,7 +496,7 @@ def test_a_choice_out_of_its_range_is_refused_in_a_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_recipe_is_refused_in_a_line(tmp_path: Path, change: str, fault: str) -> None:
-    text = (ROOT / "recipes" / "drl_cc.toml").read_text()
+    text = (ROOT / "data/recipes" / "drl_cc.toml").read_text()
     file = tmp_path / "drl_cc.toml"
     file.write_text(text.replace(change, fault))
     with pytest.raises(TrainingError, match="allowed: ") as raised:
@@ -497,15 +505,24 @@ def test_a_wrong_recipe_is_refused_in_a_line(tmp_path: Path, change: str, fault:
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("name", "count"), [("drl_cc", 22), ("drl_cc_choices", 17)])
-def test_every_agent_of_the_recipes_can_be_trained_and_is_shipped(name: str, count: int) -> None:
-    recipes = host_training.read(ROOT / "recipes" / f"{name}.toml")
+@pytest.mark.parametrize(
+    ("recipe", "count", "folder"),
+    [
+        ("data/recipes/drl_cc.toml", 22, "policies/drl_cc"),
+        ("research/recipes/drl_cc_choices.toml", 17, "policies/drl_cc/choices"),
+    ],
+)
+def test_every_agent_of_the_recipes_can_be_trained_and_is_there(
+    recipe: str, count: int, folder: str
+) -> None:
+    recipes = host_training.read(ROOT / recipe)
     assert len(recipes) == count
-    folder = ROOT / "policies" / "drl_cc" / ("choices" if name == "drl_cc_choices" else "")
     for own in recipes:
         settings = own.settings([network.parsed() for network in own.networks])
         assert settings.paths == 2
-        shipped = tomllib.loads((folder / own.name / "policy.toml").read_text())
+        found = [ROOT / place / folder / own.name for place in ("data", "research")]
+        (path,) = (path for path in found if path.exists())
+        shipped = tomllib.loads((path / "policy.toml").read_text())
         assert HostSettings(**shipped["host"]) == settings, own.name
         assert shipped["made"]["seed"] == own.seed
         assert shipped["made"]["decisions"] == own.config.epochs

@@ -20,7 +20,7 @@ from ackademy.cli import app
 from ackademy.errors import ScenarioError
 
 ROOT = Path(__file__).parent.parent
-SHIPPED = {path.stem: path for path in sorted((ROOT / "distributions").glob("*.toml"))}
+SHIPPED = {path.stem: path for path in sorted((ROOT / "data/distributions").glob("*.toml"))}
 
 
 def fields(scenario: _core.Scenario) -> dict[str, Any]:

@@ -24,9 +24,7 @@ DAEMON = {
     if (folder := ROOT / "crates" / "net" / "src" / name).is_dir()
 }
 """The sources of the commands of `ackademyd`, whose arguments are fields of structs."""
-SHIPPED = re.compile(r"(?:scenarios|distributions|recipes|suites)/.*\.toml|policies/[\w/]+")
-EXAMPLES = {"policies/NAME", "policies/mine"}
-"""Folders that the reader makes."""
+SHIPPED = re.compile(r"(?:data|research)/[\w/*.-]+")
 COMMANDS: Any = typer.main.get_command(app)
 
 
@@ -72,7 +70,7 @@ def wrong(line: str) -> list[str]:
     options = [word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)]
     missing = [option for option in options if option not in known]
     files = [path for word in words for path in expanded(word) if SHIPPED.fullmatch(path)]
-    return missing + [path for path in files if path not in EXAMPLES and not glob(str(ROOT / path))]
+    return missing + [path for path in files if not glob(str(ROOT / path))]
 
 
 def wrong_for_daemon(words: list[str]) -> list[str]:
@@ -96,11 +94,9 @@ def test_commands_of_a_page_exist_with_their_options_and_files(page: Path) -> No
 
 
 def test_a_command_an_option_and_a_file_that_are_not_there_are_found() -> None:
-    page = (
-        "```sh\nackademy sun x  # no\nackademy run scenarios/none.toml --sun \\\n  --seed 1\n```\n"
-    )
+    page = "```sh\nackademy sun x  # no\nackademy run data/none.toml --sun \\\n  --seed 1\n```\n"
     assert [wrong(line) for line in commands(page + "`make sun`")] == [
         ["sun"],
-        ["--sun", "scenarios/none.toml"],
+        ["--sun", "data/none.toml"],
         ["sun"],
     ]

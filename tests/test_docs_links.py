@@ -13,19 +13,14 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"|<a [^>]*href=\"([^\"]+)\"")
 CODE = re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE)
-FOLDERS = (
-    "crates distributions papers peers policies python recipes scenarios scorecards suites tests"
-)
+FOLDERS = "crates data python research tests tools"
 SOURCE = re.compile(rf"`((?:{'|'.join(FOLDERS.split())})/[\w./-]*)`")
 NAMED = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.(?:md|svg|png)")
 MADE = {
-    "policies/mine",
-    "policies/policy_files.py",
-    "policies/cards.py",
     "crates/core/src/controllers/my_cc.rs",
     "crates/core/src/controllers/NAME.rs",
 }
-"""Paths that the reader makes, and those of the glossary, which has folders of its own."""
+"""Paths that the reader makes."""
 
 
 def name(page: Path) -> str:

@@ -65,8 +65,8 @@ def test_a_drawn_case_is_a_scenario_of_ours_and_known_to_its_peers(
 ) -> None:
     import ackademy
 
-    tcl = (ROOT / "peers/ns2/dumbbell.tcl").read_text(encoding="utf-8")
-    cc = (ROOT / "peers/ns3/dumbbell.cc").read_text(encoding="utf-8")
+    tcl = (ROOT / "tools/ns_peers/ns2/dumbbell.tcl").read_text(encoding="utf-8")
+    cc = (ROOT / "tools/ns_peers/ns3/dumbbell.cc").read_text(encoding="utf-8")
     for point in drawn_peers.draw(6, 2):
         case = drawn_peers.case_of(point, scheme)
         ackademy.Scenario.parse(peers.scenario_toml(case), "drawn")

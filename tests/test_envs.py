@@ -26,7 +26,7 @@ from ackademy.errors import AckademyError, ScenarioError, TrainingError
 
 gymnasium.register_envs(ackademy.envs)
 
-DISTRIBUTIONS = Path(__file__).parents[1] / "distributions"
+DISTRIBUTIONS = Path(__file__).parents[1] / "data/distributions"
 KEEP = 2
 
 SHORT = """\

@@ -27,10 +27,11 @@ from ackademy.runner.experiments import quiet
 from ackademy.stats import scores
 from ackademy.stats.intervals import NOTHING, median_interval
 from ackademy.stats.league_metrics import ParetoPoint
-from ackademy.studies import evaluate, sources
-from ackademy.studies.evaluate import AXES, Network
-from ackademy.studies.evaluate_report import axis_ends
-from ackademy.studies.sources import Bottleneck
+from ackademy.studies.evaluate import sources
+from ackademy.studies.evaluate import study as evaluate
+from ackademy.studies.evaluate.report import axis_ends
+from ackademy.studies.evaluate.sources import Bottleneck
+from ackademy.studies.evaluate.study import AXES, Network
 
 ROOT = Path(__file__).parent.parent
 LINKS = 8
@@ -61,7 +62,7 @@ def evaluated(
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped distribution, a few seconds long."""
-    text = (ROOT / "distributions" / "generalise.toml").read_text()
+    text = (ROOT / "data/distributions" / "generalise.toml").read_text()
     path = tmp_path_factory.mktemp("short") / "short.toml"
     path.write_text(text.replace("duration_s = 60", "duration_s = 4"))
     return path
@@ -282,7 +283,7 @@ def test_a_list_says_who_is_evaluated(links: Path, tmp_path: Path) -> None:
 
 def test_the_card_of_a_policy_gets_the_tables_in_one_place(links: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
-    shutil.copytree(ROOT / "policies" / "aurora_mixed", folder)
+    shutil.copytree(ROOT / "data/policies" / "aurora_mixed", folder)
 
     def run(*more: str) -> str:
         named: tuple[str | Path, ...] = (folder, *more, "--on", links, "--card")
@@ -336,15 +337,9 @@ def test_what_cannot_be_evaluated_is_one_line(links: Path, tmp_path: Path) -> No
 
 
 def test_a_network_that_is_no_dumbbell_has_no_properties(tmp_path: Path) -> None:
-    redrawn = distributions.read(ROOT / "distributions" / "drinc_train.toml")
+    redrawn = distributions.read(ROOT / "data/distributions" / "drinc_train.toml")
     (case,) = cases.drawn(redrawn, 1, 1, tmp_path)
     assert sources.bottleneck_of(case) is None
-
-
-def test_a_word_of_a_command_that_is_gone_names_the_new_one() -> None:
-    for word in ("eval", "generalise", "judge"):
-        result = CliRunner().invoke(app, [word, "cubic"])
-        assert f"ackademy {word}: now `ackademy evaluate" in str(result.exception)
 
 
 DRAWN = """\
@@ -367,7 +362,7 @@ def list_of(folder: Path, distribution: str = "mixed", first: int = 1) -> Path:
 
 
 def test_seeds_of_a_list_are_those_that_tables_hold(tmp_path: Path) -> None:
-    shipped = Path(__file__).parent.parent / "distributions" / "mixed.toml"
+    shipped = Path(__file__).parent.parent / "data/distributions" / "mixed.toml"
     with pytest.raises(ExperimentError, match="digest = 'x'"):
         link_lists.read(list_of(tmp_path, str(shipped), 2**62 - 3))
     with pytest.raises(ExperimentError, match=f"first_seed = .*from 0 to {2**62 - 3}"):

@@ -17,7 +17,7 @@ from ackademy.envs.metrics import TRUTH_COLUMNS
 from ackademy.errors import ExperimentError
 
 ROOT = Path(__file__).parents[1]
-LISTS = ROOT / "distributions" / "lists"
+LISTS = ROOT / "data/distributions" / "lists"
 CLASSES = list("ABCDEFGHIJK")
 WEIGHTS = {
     0.0: [0.50, 0.20, 0.10, 0.10, 0.10, 0, 0, 0, 0, 0, 0],
@@ -39,12 +39,12 @@ scale = 0.2
 
 @pytest.fixture(scope="module")
 def training() -> _core.Distribution:
-    return distributions.read(ROOT / "distributions" / "flagship.toml")
+    return distributions.read(ROOT / "data/distributions" / "flagship.toml")
 
 
 @pytest.fixture(scope="module")
 def held_out() -> _core.Distribution:
-    return distributions.read(ROOT / "distributions" / "flagship_held_out.toml")
+    return distributions.read(ROOT / "data/distributions" / "flagship_held_out.toml")
 
 
 def dumbbells(
@@ -88,7 +88,7 @@ def test_episodes_last_400_round_trips_on_at_most_1000_packets(
 
 
 def test_every_kind_of_network_runs_and_has_a_truth(training: _core.Distribution) -> None:
-    text = (ROOT / "distributions" / "flagship.toml").read_text(encoding="utf-8")
+    text = (ROOT / "data/distributions" / "flagship.toml").read_text(encoding="utf-8")
     assert len(training.names) == text.count("[[scenario]]") == 22
     left = set(training.names)
     for seed, scenario in distributions.drawn(training, 0, 2000, 1.0):
@@ -201,6 +201,6 @@ def test_each_kind_of_held_out_network_is_beyond_the_training(
 
 
 def test_no_recipe_trains_on_the_held_out_networks() -> None:
-    recipes = sorted((ROOT / "recipes").rglob("*.toml"))
+    recipes = [*ROOT.glob("data/recipes/*.toml"), *ROOT.glob("research/recipes/*.toml")]
     assert recipes
     assert not [path for path in recipes if "held_out" in path.read_text(encoding="utf-8")]

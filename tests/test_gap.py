@@ -24,12 +24,13 @@ from ackademy.runner.experiments import quiet, run_cells
 from ackademy.runner.measured import Measured, Row
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name
-from ackademy.studies import gap, gap_report
-from ackademy.studies.gap import Claim, Difference, Gap, Pair, difference
+from ackademy.studies.gap import report as gap_report
+from ackademy.studies.gap import study as gap
+from ackademy.studies.gap.study import Claim, Difference, Gap, Pair, difference
 
 TP = "throughput_mean_mbps"
 ROW = Row(Name("path", "cubic"), (), gap.METRICS)
-GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "scenarios" / "gap").glob("*.toml"))
+GAP_SCENARIOS = sorted((Path(__file__).parents[1] / "data/scenarios" / "gap").glob("*.toml"))
 
 
 def gap_command(*words: str, folder: Path, fault: str = "") -> tuple[int, str, str]:
@@ -244,7 +245,7 @@ def test_command_goes_on_where_it_was(dumbbell: Path, fake: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "2 of 3 cells are done and kept; run the same command again to go on" in err
+    assert "2 of 3 cells are done and kept; run the same command again to continue" in err
     assert "Traceback" not in err
     code, out, _ = gap_command(*words, folder=dumbbell.parent)
     assert code == 0
@@ -366,7 +367,7 @@ def test_numbers_of_flows_with_several_subflows_leave_plain_tcp_out(tmp_path: Pa
 
 def test_a_recovery_on_the_cellular_trace_is_followed_by_the_kernels_second() -> None:
     """Linux: ssthresh 333, then 166 packets from second 3.8 on, 353 drops, no time-out."""
-    path = Path(__file__).parents[1] / "scenarios" / "gap" / "cellular.toml"
+    path = Path(__file__).parents[1] / "data/scenarios" / "gap" / "cellular.toml"
     result = run(path, cc="new_reno", seed=1, sample_interval_ms=100)
     flow = result.flows.row(0, named=True)
     assert (flow["recoveries"], flow["timeouts"]) == (2, 0)

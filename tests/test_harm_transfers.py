@@ -12,8 +12,10 @@ import pytest
 import leagues
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
-from ackademy.studies import harm_matrix, league, league_tables
-from ackademy.studies.harm_matrix import COMPLETION
+from ackademy.studies.league import harm as harm_matrix
+from ackademy.studies.league import suite as league
+from ackademy.studies.league import tables as league_tables
+from ackademy.studies.league.harm import COMPLETION
 from test_league import NETWORK
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +50,7 @@ def test_the_completion_time_is_the_median_of_transfers_that_start_in_the_middle
 
 
 def test_transfers_wait_longer_beside_cubic_than_beside_a_scavenger(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "scenarios" / "league", tmp_path / "scenarios" / "league")
+    shutil.copytree(ROOT / "data/scenarios" / "league", tmp_path / "scenarios" / "league")
     suite = league.load(str(leagues.write_suite(tmp_path, NETWORK, SUITE)))
     met, short = harm_matrix.meetings(suite), harm_matrix.transfers(suite)
     assert len(short) == 2 * 3
@@ -68,7 +70,7 @@ def test_transfers_wait_longer_beside_cubic_than_beside_a_scavenger(tmp_path: Pa
 
 
 def test_a_suite_without_transfers_runs_none(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "scenarios" / "league", tmp_path / "scenarios" / "league")
+    shutil.copytree(ROOT / "data/scenarios" / "league", tmp_path / "scenarios" / "league")
     text = SUITE.replace("transfers = true\n", "")
     suite = league.load(str(leagues.write_suite(tmp_path, NETWORK, text)))
     assert harm_matrix.meetings(suite) != []

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from ackademy import _core, installation, lookup
+from ackademy import _core, folders, installation, lookup
+from ackademy.errors import AckademyError
+from ackademy.studies import experiment_files
 
 PACKAGE = Path(__file__).parents[1] / "python" / "ackademy"
 
@@ -75,3 +78,25 @@ def test_a_wheel_adds_an_extra_from_where_it_came(
     monkeypatch.setattr(installation, "distribution", lambda _: found)
     assert installation.add_extra("onnx") == command
     assert "make" not in installation.build_daemon()
+
+
+def test_without_a_checkout_what_needs_research_says_so_and_the_rest_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    deep_recipe = pytest.importorskip("ackademy.learn.deep_recipe", reason="needs train: an extra")
+    installed = tmp_path / "ackademy" / "data"
+    shutil.copytree(folders.SHIPPED, installed)
+    monkeypatch.setattr(folders, "SHIPPED", installed)
+    monkeypatch.chdir(tmp_path)
+    rows = experiment_files.load("xu2019/s2").rows
+    reasons = {row.group: row.missing for row in rows if row.scheme == "DRL-CC"}
+    assert reasons == dict.fromkeys(reasons, folders.CHECKOUT_ONLY) | {"8 Mb/s": ""}
+    assert not any(row.missing for row in rows if row.scheme != "DRL-CC")
+    with pytest.raises(AckademyError, match=f"^[^\n]*teacher: [^\n]*{folders.CHECKOUT_ONLY}$"):
+        deep_recipe.read(installed / "recipes" / "flagship_crowds.toml")
+
+
+def test_in_a_checkout_every_row_and_recipe_finds_what_it_needs() -> None:
+    for name in experiment_files.available():
+        if name.startswith("xu2019/"):
+            assert not any(row.missing for row in experiment_files.load(name).rows), name

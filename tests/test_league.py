@@ -18,8 +18,10 @@ from ackademy.stats.intervals import Interval
 from ackademy.stats.metric import Metric
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies import leaderboard, league
-from ackademy.studies.league_report import Played, report
+from ackademy.studies.league import grid
+from ackademy.studies.league import ranking as leaderboard
+from ackademy.studies.league import suite as league
+from ackademy.studies.league.report import Played, report
 
 ROOT = Path(__file__).parents[1]
 
@@ -273,21 +275,21 @@ def test_settings_for_a_scheme_that_does_not_play_are_refused(suite_file: Path) 
 
 
 def test_the_papers_league_names_scenarios_controllers_and_links_that_exist() -> None:
-    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "papers.toml"))
     for scheme_case in league.scheme_cases(suite, 1):
         resolved = scheme_case.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
 
 
 def test_the_papers_league_counts_packets_by_size_for_all_but_the_row_that_says_otherwise() -> None:
-    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "papers.toml"))
     for scheme_case in league.scheme_cases(suite, 1):
         own = {"mss_bytes", "on_timeout"} & dict(scheme_case.cells[0].assignments[0].params).keys()
         assert bool(own) == (scheme_case.scheme.label == "LearningCC (as run)")
 
 
 def test_the_papers_league_takes_lp_tcp_s_thresholds_from_the_policies() -> None:
-    suite = league.load(str(ROOT / "suites" / "papers.toml"))
+    suite = league.load(str(ROOT / "data/suites" / "papers.toml"))
     lp_tcp = [
         scheme_case
         for scheme_case in league.scheme_cases(suite, 1)
@@ -304,8 +306,8 @@ def test_loss_is_one_number_in_every_table() -> None:
     tables = RunTables(flows, flows.clear(), flows.clear(), "*")
     assert metric_of("loss").extract(tables).item() == pytest.approx(15 / 1010)
     assert pooled_loss(flows) == pytest.approx(15 / 1010)
-    assert "loss" in league.SHOWN
-    assert "loss_ratio" not in league.SHOWN
+    assert "loss" in grid.SHOWN
+    assert "loss_ratio" not in grid.SHOWN
 
 
 def test_the_league_s_estimates_are_a_results_table(results: list[league.Result]) -> None:
@@ -314,4 +316,4 @@ def test_the_league_s_estimates_are_a_results_table(results: list[league.Result]
     assert set(mix["group"]) == {"Nobody 2018"}
     assert {"m_e", "throughput_share", "utilisation:bottleneck"} <= set(mix["metric"])
     own = next(r for r in results if (r.network, r.scheme) == ("mix", "RL-TCP"))
-    assert mix.filter(metric="throughput_share")["estimate"].item() == own.value(league.SHARE)
+    assert mix.filter(metric="throughput_share")["estimate"].item() == own.value(grid.SHARE)

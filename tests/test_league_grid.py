@@ -10,7 +10,8 @@ import pytest
 
 import leagues
 from ackademy import ExperimentError
-from ackademy.studies import league, league_grid
+from ackademy.studies.league import grid as league_grid
+from ackademy.studies.league import suite as league
 from ackademy.toml_table import TomlTable
 
 ROOT = Path(__file__).parents[1]
@@ -46,7 +47,7 @@ def test_thinning_depends_on_the_seed_and_a_larger_part_holds_the_smaller() -> N
 
 
 def test_a_thinner_league_runs_some_of_the_same_networks() -> None:
-    path = str(ROOT / "suites" / "all.toml")
+    path = str(ROOT / "data/suites" / "all.toml")
     full, tenth = league.load(path), league.load(path, 10)
     listed = [own for own in full.networks if not own.role]
     assert [own for own in tenth.networks if not own.role] == listed
@@ -60,8 +61,8 @@ def test_a_thinner_league_runs_some_of_the_same_networks() -> None:
 
 def test_buffers_are_in_products_of_the_first_rate_and_hold_four_packets() -> None:
     full = {own.name: own for own in league_grid.alone_grid()}
-    assert full["24 Mb/s, 40 ms, 2 BDP, × 4"].overrides["link.0.queue.packets"] == 160
-    assert full["12 Mb/s, 10 ms, 0.5 BDP"].overrides["link.0.queue.packets"] == 5
+    assert full["24 Mb/s, 40 ms, 2 BDP, × 4"].overrides["link.0.queue.packets"] == "160"
+    assert full["12 Mb/s, 10 ms, 0.5 BDP"].overrides["link.0.queue.packets"] == "5"
     # 160 packets of 1500 bytes at 96 Mb/s, the rate from 7 s on
     assert full["24 Mb/s, 40 ms, 2 BDP, × 4"].full_delay_ms == pytest.approx(20.0)
 
@@ -101,15 +102,15 @@ def test_wrong_field_of_a_grid_is_one_line(fields: dict[str, object], line: str)
 
 
 def test_the_league_of_all_has_the_papers_networks_and_the_papers_schemes() -> None:
-    papers = league.load(str(ROOT / "suites" / "papers.toml"))
-    everyone = league.load(str(ROOT / "suites" / "all.toml"))
+    papers = league.load(str(ROOT / "data/suites" / "papers.toml"))
+    everyone = league.load(str(ROOT / "data/suites" / "all.toml"))
     assert everyone.networks[: len(papers.networks)] == papers.networks
     assert everyone.schemes[: len(papers.schemes)] == papers.schemes
     assert {own.source for own in everyone.networks} >= {"Xiao 2019", "Kong 2018", "Grid", "ECN"}
 
 
 def test_the_league_of_all_has_scenarios_and_controllers_that_exist() -> None:
-    everyone = league.load(str(ROOT / "suites" / "all.toml"))
+    everyone = league.load(str(ROOT / "data/suites" / "all.toml"))
     for case in league.scheme_cases(everyone, 1):
         resolved = case.cells[0].scenario().canonical()
         assert 'recovery = "sack"' in resolved
@@ -118,7 +119,7 @@ def test_the_league_of_all_has_scenarios_and_controllers_that_exist() -> None:
 
 
 def test_only_a_scheme_that_says_so_reads_marks_exactly_and_only_where_there_are_some() -> None:
-    everyone = league.load(str(ROOT / "suites" / "all.toml"))
+    everyone = league.load(str(ROOT / "data/suites" / "all.toml"))
     for case in league.scheme_cases(everyone, 1):
         has_marks = case.network.source == "ECN"
         resolved = case.cells[0].scenario().canonical()

@@ -13,7 +13,8 @@ import ackademy
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
-from ackademy.studies import experiment_files, league
+from ackademy.studies.league import suite as league
+from ackademy.studies.reproduce import files as experiment_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,7 +38,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("kind", lookup.FOLDERS)
 def test_every_shipped_name_is_found_from_another_folder(kind: lookup.Kind) -> None:
-    folder = ROOT / lookup.FOLDERS[kind]
+    folder = ROOT / "data" / lookup.FOLDERS[kind]
     mark = "policy.toml" if kind == "policy" else f"*{lookup.ENDINGS.get(kind, '.toml')}"
     files = [path for path in folder.rglob(mark) if path.name != "paper.toml"]
     assert len(lookup.names(kind)) == len(files)
@@ -58,10 +59,12 @@ def test_names_of_every_kind_work_in_python() -> None:
 
 
 def test_a_path_as_in_the_repository_is_found(elsewhere: Path) -> None:
-    assert lookup.find("scenarios/deep_buffer.toml", "scenario").is_file()
-    names = [path.stem for path in lookup.scenario_files(["scenarios/*_buffer.toml"])]
+    for path in ("data/scenarios/deep_buffer.toml", "scenarios/deep_buffer.toml"):
+        assert lookup.find(path, "scenario").is_file()
+    assert lookup.find("data/policies/aurora_mixed", "policy").is_dir()
+    names = [path.stem for _, path in lookup.scenarios_of(["data/scenarios/*_buffer.toml"])]
     assert names == ["deep_buffer", "short_buffer"]
-    assert [path.stem for path in lookup.scenario_files(["gap/f*"])] == ["fast", "four_flows"]
+    assert [path.stem for _, path in lookup.scenarios_of(["gap/f*"])] == ["fast", "four_flows"]
 
 
 def test_a_path_that_exists_wins_and_a_near_folder_comes_before_the_shipped(
@@ -69,7 +72,7 @@ def test_a_path_that_exists_wins_and_a_near_folder_comes_before_the_shipped(
 ) -> None:
     own = elsewhere / "scenarios" / "outage.toml"
     own.parent.mkdir()
-    shutil.copy(ROOT / "scenarios" / "outage.toml", own)
+    shutil.copy(ROOT / "data/scenarios" / "outage.toml", own)
     assert lookup.find("outage", "scenario") == own
     (elsewhere / "outage").write_text("")
     assert lookup.find("outage", "scenario") == Path("outage")
@@ -85,7 +88,7 @@ def test_a_folder_of_that_name_does_not_hide_a_scenario(elsewhere: Path) -> None
     ("word", "kind", "message"),
     [
         ("deep_bufer", "scenario", "similar: deep_buffer"),
-        ("scenarios/outag.toml", "scenario", "similar: outage"),
+        ("data/scenarios/outag.toml", "scenario", "similar: outage"),
         (
             "nothing like it",
             "distribution",
@@ -106,7 +109,7 @@ def test_an_unknown_name_is_one_line_with_names(word: str, kind: lookup.Kind, me
 
 def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> None:
     with pytest.raises(ScenarioError, match=r"^nothing_\*: no scenario fits; known: [^\n]*$"):
-        lookup.scenario_files(["nothing_*"])
+        lookup.scenarios_of(["nothing_*"])
     with pytest.raises(
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy.backends import runs
 from ackademy.runner.cells import Cell, compute
 from ackademy.stats import formulas
+from ackademy.studies import run as runs
 
 ROOT = Path(__file__).parent.parent
 TWO_PATHS = """
@@ -85,7 +85,7 @@ def test_the_schedulers_differ_in_what_comes_twice() -> None:
 
 @pytest.mark.parametrize("name", ["two_wifi", "shared_bottleneck", "multipath_beside_tcp"])
 def test_a_preset_of_several_subflows_runs(name: str) -> None:
-    run = ackademy.run(ROOT / "scenarios" / f"{name}.toml", cc="new_reno")
+    run = ackademy.run(ROOT / "data/scenarios" / f"{name}.toml", cc="new_reno")
     many = run.connections.filter(pl.col("subflows") > 1)
     assert many.height >= 1
     assert (many["goodput_bytes"] > 1_000_000).all()

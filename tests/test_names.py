@@ -69,8 +69,8 @@ def test_every_controller_of_the_list_runs_by_its_name_or_says_which_policies_th
 
 
 def test_a_policy_that_is_given_comes_before_the_one_of_the_name() -> None:
-    given = str(lookup.find("tcp_drinc_delta5", "policy"))
-    for word in ("tcp_drinc:policy=tcp_drinc_delta5", ("tcp_drinc", {"policy": given})):
+    given = str(lookup.find("aurora_mixed", "policy"))
+    for word in ("tcp_drinc:policy=aurora_mixed", ("tcp_drinc", {"policy": given})):
         (scheme,) = schemes.of_words([word])
         assert (scheme.controller, dict(scheme.params)) == ("tcp_drinc", {"policy": given})
 

@@ -196,7 +196,7 @@ def test_trees_answer_the_same_in_onnxruntime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tcp_drinc", "aurora_mixed"])
 def test_the_zoo_goes_out_and_comes_back(name: str, tmp_path: Path) -> None:
-    folder, file = ROOT / "policies" / name, tmp_path / "out" / "model.onnx"
+    folder, file = ROOT / "data/policies" / name, tmp_path / "out" / "model.onnx"
     run("export", str(folder), "--to", "onnx", str(file))
     run("import", str(file), "--out", str(tmp_path / name))
     weights = (folder / "weights.safetensors").read_bytes()

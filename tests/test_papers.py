@@ -10,16 +10,19 @@ import pytest
 
 from ackademy import ExperimentError, papers
 from ackademy.runner.cells import key
-from ackademy.studies import experiment_files, reproduce
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import study as reproduce
 
 ROOT = Path(__file__).parents[1]
 ALL = [
     f"{path.parent.name}/{path.stem}"
-    for path in sorted((ROOT / "papers").glob("*/*.toml"))
+    for path in sorted((ROOT / "data/papers").glob("*/*.toml"))
     if path.name != "paper.toml"
 ]
 TABLES = [
-    name for name in ALL if "kind" not in tomllib.loads((ROOT / f"papers/{name}.toml").read_text())
+    name
+    for name in ALL
+    if "kind" not in tomllib.loads((ROOT / f"data/papers/{name}.toml").read_text())
 ]
 
 
@@ -33,7 +36,7 @@ def copy(tmp_path: Path) -> Path:
     """A paper of our own to spoil."""
     folder = tmp_path / "papers" / "kong2018"
     folder.mkdir(parents=True)
-    for path in (ROOT / "papers" / "kong2018").glob("*.toml"):
+    for path in (ROOT / "data/papers" / "kong2018").glob("*.toml"):
         (folder / path.name).write_text(path.read_text())
     return folder
 

@@ -112,8 +112,8 @@ def test_both_peers_put_the_same_packet_on_the_wire(case: Case) -> None:
 
 @pytest.mark.parametrize("case", peers.cases(), ids=lambda case: case.name)
 def test_arguments_are_known_to_the_peers_scripts(case: Case) -> None:
-    tcl = (ROOT / "peers/ns2/dumbbell.tcl").read_text(encoding="utf-8")
-    cc = (ROOT / "peers/ns3/dumbbell.cc").read_text(encoding="utf-8")
+    tcl = (ROOT / "tools/ns_peers/ns2/dumbbell.tcl").read_text(encoding="utf-8")
+    cc = (ROOT / "tools/ns_peers/ns3/dumbbell.cc").read_text(encoding="utf-8")
     for name in peers.ns2_arguments(case) if case.algorithm in peers.NS2_AGENT else ():
         assert f"\n    {name} " in tcl
     for name in peers.ns3_arguments(case):
@@ -170,7 +170,7 @@ def test_missing_ns2_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> N
 def test_missing_compiler_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    shutil.copytree(ROOT / "peers", tmp_path / "peers")
+    shutil.copytree(ROOT / "tools/ns_peers", tmp_path / "tools/ns_peers")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(PeersError, match="apt-get install ns2 libns3-dev g\\+\\+"):
         Simulators(tmp_path).prepare(["ns-3"])

@@ -14,10 +14,10 @@ from ackademy.learn.lp_tcp import training as lp_tcp
 from ackademy.learn.lp_tcp.collecting import Recording
 from ackademy.learn.lp_tcp.forest import Growth
 from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
-from ackademy.studies import experiment_files
+from ackademy.studies.reproduce import files as experiment_files
 
 ROOT = Path(__file__).parents[1]
-POLICIES = ROOT / "policies" / "lp_tcp"
+POLICIES = ROOT / "data/policies" / "lp_tcp"
 BYTES_MAX = 2_000_000
 
 each_setup = pytest.mark.parametrize("setup", PUBLISHED, ids=lambda setup: setup.folder)
@@ -87,7 +87,7 @@ def test_retraining_gives_the_shipped_bytes() -> None:
     assert isinstance(threshold, float)
     recording = Recording(setup, facts["seed"])
     growth = Growth(max_leaves=facts["max_leaves"], min_samples_leaf=facts["min_samples_leaf"])
-    sends = collecting.record(recording, ROOT / "scenarios")
+    sends = collecting.record(recording, ROOT / "data/scenarios")
     early, late = sends.split(lp_tcp.TRAIN_SHARE * recording.duration_s)
     fitted = early.thinned(facts["delivered_per_loss"], recording.seed)
     grown = forest.fit(fitted.features, fitted.dropped, growth, recording.seed, jobs=2)

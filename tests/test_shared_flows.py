@@ -20,7 +20,7 @@ from ackademy.envs.metrics import COLUMNS, IntervalMetrics
 from ackademy.envs.parallel import SharedFlows
 from ackademy.errors import TrainingError
 
-DISTRIBUTIONS = Path(__file__).parents[1] / "distributions"
+DISTRIBUTIONS = Path(__file__).parents[1] / "data/distributions"
 KEEP = 2
 
 COMING_AND_GOING = """\

@@ -17,12 +17,10 @@ from ackademy.cli import COMMANDS, load
 ROOT = Path(__file__).parents[1]
 HEAVY = ("numpy", "polars", "rich", "jax", "sklearn", "gymnasium", "ray", "multiprocessing")
 PROBE = """\
-import json, sys
-from ackademy.cli import main
-try:
-    main()
-finally:
-    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+import atexit, json, sys
+from ackademy.__main__ import main
+atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
+main()
 """
 
 
@@ -43,6 +41,21 @@ def test_help_and_version_import_no_heavy_module(word: str) -> None:
     assert not imported(word) & set(HEAVY)
 
 
+def test_the_version_imports_no_parser() -> None:
+    assert not imported("--version") & {"typer", "pydantic", "ackademy.cli"}
+
+
+def test_a_run_imports_no_data_frames_and_no_processes(tmp_path: Path) -> None:
+    assert not imported("run", "deep_buffer", "--set", "duration_s=2") & {
+        "polars",
+        "multiprocessing",
+    }
+    exported = imported(
+        "run", "deep_buffer", "--set", "duration_s=2", "--csv", str(tmp_path / "x.csv")
+    )
+    assert "polars" in exported
+
+
 @pytest.mark.parametrize("command", ["run", "compare", "gap", "reproduce", "report", "list"])
 def test_help_of_the_common_commands_imports_neither_numpy_nor_polars(command: str) -> None:
     assert not imported(command, "--help") & {"numpy", "polars", "jax"}
@@ -61,12 +74,12 @@ def test_every_command_of_the_list_loads_and_says_what_it_does(name: str) -> Non
     ("typed", "offered"),
     [
         ("ackademy run deep", "deep_buffer"),
-        ("ackademy run scenarios/deep", "scenarios/deep_buffer.toml"),
+        ("ackademy run data/scenarios/deep", "data/scenarios/deep_buffer.toml"),
         ("ackademy run deep_buffer --cc cubic,new_", "cubic,new_reno"),
         ("ackademy compare deep_buffer --cc aurora", "aurora_mixed"),
         ("ackademy compare --suite pa", "papers"),
         ("ackademy reproduce kong2018/table", "kong2018/table5"),
-        ("ackademy evaluate tcp_", "tcp_drinc_delta5"),
+        ("ackademy evaluate tcp_", "tcp_drinc"),
         ("ackademy list rl_", "rl_tcp"),
         ("ackademy eval", "evaluate"),
     ],

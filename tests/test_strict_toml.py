@@ -12,7 +12,8 @@ from ackademy import _core, files, lookup, papers
 from ackademy.backends import schemes
 from ackademy.errors import AckademyError
 from ackademy.policies import cards, policy_files
-from ackademy.studies import experiment_files, league
+from ackademy.studies.league import suite as league
+from ackademy.studies.reproduce import files as experiment_files
 from ackademy.toml_table import TomlTable
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +60,7 @@ def message(read: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("about", "abuot", "abuot = 'Two schemes.': allowed: no such key, only title, about"),
+        ("about", "abuot", "abuot = 'Two schemes.': allowed: no such key, only runs, by"),
         ("runs = 2", "runs = 0", "runs = 0: allowed: a whole number from 1"),
         ("runs = 2", "runs = 2.5", "runs = 2.5: allowed: a whole number from 1"),
         ("runs = 2", "runs = true", "runs = True: allowed: a whole number from 1"),
@@ -129,12 +130,12 @@ def test_an_experiment_refuses_what_it_does_not_know(
 
 @pytest.mark.parametrize("kind", ["cubic_beta", "f1_curves", "fluid"])
 def test_every_kind_of_experiment_refuses_an_unknown_key(tmp_path: Path, kind: str) -> None:
-    files = [path for path in (ROOT / "papers").glob("*/*.toml")]
+    files = [path for path in (ROOT / "data/papers").glob("*/*.toml")]
     original = next(path for path in files if f'kind = "{kind}"' in path.read_text())
     folder = tmp_path / "papers" / original.parent.name
     shutil.copytree(original.parent, folder)
-    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
-    (tmp_path / "policies").symlink_to(ROOT / "policies")
+    (tmp_path / "scenarios").symlink_to(ROOT / "data/scenarios")
+    (tmp_path / "policies").symlink_to(ROOT / "data/policies")
     path = folder / original.name
     papers.load(str(path))
     path.write_text("titel = 3\n" + path.read_text())
@@ -174,14 +175,14 @@ def test_a_triple_where_a_scenario_has_pairs_is_refused(field: str) -> None:
 
 
 def test_cards_and_policies_of_forests_refuse_an_unknown_key(tmp_path: Path) -> None:
-    folder = next(p for p in sorted((ROOT / "policies").rglob("card.toml"))).parent
+    folder = next(p for p in sorted((ROOT / "data/policies").rglob("card.toml"))).parent
     shutil.copytree(folder, tmp_path / "own")
     card = tmp_path / "own" / cards.CARD
     card.write_text("titel = 3\n" + card.read_text())
     assert "titel = 3: allowed: no such key, only format" in message(
         lambda: cards.read(card.parent)
     )
-    forest = next(p for p in (ROOT / "policies" / "lp_tcp").rglob("policy.toml")).parent
+    forest = next(p for p in (ROOT / "data/policies" / "lp_tcp").rglob("policy.toml")).parent
     shutil.copytree(forest, tmp_path / "forest")
     policy = tmp_path / "forest" / "policy.toml"
     policy.write_text("treshold = 3\n" + policy.read_text())
@@ -214,13 +215,13 @@ def test_a_byte_order_mark_at_the_head_of_a_file_is_skipped(tmp_path: Path) -> N
     links, suite, policy = tmp_path / "links.toml", tmp_path / "suite.toml", tmp_path / "policy"
     links.write_bytes(mark + LINKS.encode())
     suite.write_bytes(mark + SUITE.encode())
-    shutil.copytree(ROOT / "policies" / "aurora_mixed", policy)
+    shutil.copytree(ROOT / "data/policies" / "aurora_mixed", policy)
     described = (policy / "policy.toml").read_bytes()
     (policy / "policy.toml").write_bytes(mark + described)
     assert _core.Scenario.parse(files.read_text(links), str(links)).resolved()
     assert TomlTable.read(suite)
-    whole = policy_files.open_policy(ROOT / "policies" / "aurora_mixed")
+    whole = policy_files.open_policy(ROOT / "data/policies" / "aurora_mixed")
     assert policy_files.open_policy(policy).layers == whole.layers
     assert policy_files.settings_of(policy) == policy_files.settings_of(
-        ROOT / "policies" / "aurora_mixed"
+        ROOT / "data/policies" / "aurora_mixed"
     )

@@ -145,7 +145,7 @@ def test_a_lost_row_that_was_delivered_before_is_not_repeated() -> None:
 
 
 def test_a_network_with_too_few_losses_is_refused(tmp_path: Path) -> None:
-    path = Path(__file__).parents[1] / "scenarios" / "wire" / "case1_lossy.toml"
+    path = Path(__file__).parents[1] / "data/scenarios" / "wire" / "case1_lossy.toml"
     task = network.Task(path, duration_s=10.0)
     with pytest.raises(TrainingError, match="losses in congestion avoidance"):
         network.train(task, tmp_path / "out", tmp_path / "work", engines.local(1), 1)

@@ -15,14 +15,18 @@ from ackademy.learn.lp_tcp.network import Task
 from ackademy.learn.lp_tcp.result import Recipe
 from ackademy.learn.lp_tcp.setups import PUBLISHED
 
-RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPES = Path(__file__).parents[1] / "data/recipes"
 
 
-@pytest.mark.parametrize("file", sorted(RECIPES.glob("*.toml")), ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    sorted([*RECIPES.glob("*.toml"), *RECIPES.parents[1].glob("research/recipes/*.toml")]),
+    ids=lambda file: file.stem,
+)
 def test_every_recipe_says_what_learns_and_has_a_short_form(file: Path) -> None:
     described = tomllib.loads(file.read_text(encoding="utf-8"))
     if "variant" in described:
-        described |= tomllib.loads((RECIPES / described["recipe"]).read_text(encoding="utf-8"))
+        described |= tomllib.loads((file.parent / described["recipe"]).read_text(encoding="utf-8"))
     assert described["learner"] in trainers.KINDS
     assert described["about"]
     assert described["quick"]
@@ -51,10 +55,10 @@ def test_a_network_of_ones_own_is_a_scenario_with_changes() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"training.trees": 0}, "training.trees = 0: allowed: a whole number from 1 to 10000"),
+        ({"training.trees": 0}, "training.trees = 0: allowed: a whole number from 1"),
         ({"training.phase": "late"}, "training.phase = 'late': allowed: all, ca"),
-        ({"training.duration_s": True}, "training.duration_s = True: allowed: a number from 1"),
-        ({"training.leaves": 3}, "leaves: no such key; allowed: duration_s, "),
+        ({"training.duration_s": True}, "training.duration_s = True: allowed: a number above 0"),
+        ({"training.leaves": 3}, "training.leaves: allowed: duration_s, "),
         ({"seed": -1}, "seed = -1: allowed: a whole number from 0"),
         ({"network": [{"name": "L=5"}]}, "setup L=5: allowed: L=PACKETS,K=SENDERS"),
         ({"seed.one": 1}, "seed = 1: allowed: a table"),
@@ -70,10 +74,6 @@ def test_a_wrong_field_is_one_line(changes: dict[str, object], told: str) -> Non
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("ppo --distribution mixed", "train ppo: now `ackademy train aurora_mixed`"),
-        ("lp-tcp --setup L=50,K=1", "`ackademy train lp_tcp`, with --only L=50,K=1"),
-        ("drl_cc --network s1", "train --network: allowed: --only"),
-        ("flagship --seeds 1", "train --seeds: allowed: --set"),
         ("drl_cc --only s9", "--only s9: allowed: s1, rate2"),
         ("aurora_mixed --only s1", "--only s1: allowed: with a recipe that lists networks"),
         ("flagship --engine ray", "--engine, --address: allowed: with a recipe of one policy"),

@@ -60,7 +60,7 @@ def test_every_step_before_the_kernel_runs(tmp_path: Path) -> None:
 
 def test_a_frozen_policy_of_it_runs(tmp_path: Path) -> None:
     (tmp_path / "link.toml").write_text(files()["link.toml"], encoding="utf-8")
-    policy = Path(__file__).parents[1] / "policies" / "aurora_mixed"
+    policy = Path(__file__).parents[1] / "data/policies" / "aurora_mixed"
     (words,) = re.findall(r"ackademy run (link\.toml --backend kernel .*)$", TEXT, re.MULTILINE)
     given = shlex.split(words.replace("--backend kernel ", "").replace("mine", str(policy)))
     assert "policy" in ackademy(["run", *given], tmp_path)

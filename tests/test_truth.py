@@ -88,7 +88,7 @@ def test_an_observation_of_truth_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match=about) as refused:
         Flow(agent_settings=settings)
     assert "\n" not in str(refused.value)
-    folder = shutil.copytree(ROOT / "policies" / "aurora_mixed", tmp_path / "policy")
+    folder = shutil.copytree(ROOT / "data/policies" / "aurora_mixed", tmp_path / "policy")
     text = (folder / "policy.toml").read_text()
     (folder / "policy.toml").write_text(text.replace('"latency_ratio"', '"fair_mbps"'))
     with pytest.raises(

@@ -13,7 +13,7 @@ from ackademy import _core
 from ackademy.errors import ExperimentError
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies import experiment_files
+from ackademy.studies.reproduce import files as experiment_files
 from commands import ackademy_command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,7 +81,7 @@ def test_published_goodputs_follow_from_the_printed_gains(
     ("draw", "end"), [("1", 150), ("2", 150), ("3", 150), ("few", 150), ("training", 300)]
 )
 def test_connections_that_come_and_go_live_for_half_a_minute(draw: str, end: int) -> None:
-    path = ROOT / f"scenarios/xu2019_arrivals_{draw}.toml"
+    path = ROOT / f"data/scenarios/xu2019_arrivals_{draw}.toml"
     flows = tomllib.loads(path.read_text())["flow"]
     starts = [flow["start_s"] for flow in flows]
     assert starts == sorted(starts)
@@ -93,17 +93,17 @@ def test_connections_that_come_and_go_live_for_half_a_minute(draw: str, end: int
 
 def test_the_agent_for_arrivals_was_not_trained_on_those_of_its_test() -> None:
     def starts(draw: str) -> set[float]:
-        text = (ROOT / f"scenarios/xu2019_arrivals_{draw}.toml").read_text()
+        text = (ROOT / f"data/scenarios/xu2019_arrivals_{draw}.toml").read_text()
         return {flow["start_s"] for flow in tomllib.loads(text)["flow"]}
 
     trained = starts("training")
     assert all(len(trained & starts(draw)) <= 1 for draw in ("1", "2", "3", "few"))
-    made = tomllib.loads((ROOT / "policies/drl_cc/s5/policy.toml").read_text())["made"]
+    made = tomllib.loads((ROOT / "data/policies/drl_cc/s5/policy.toml").read_text())["made"]
     assert made["trained_on"] == "xu2019_arrivals_training.toml"
 
 
 def test_ten_arrivals_a_second_are_300_connections_at_a_time() -> None:
-    path = ROOT / "scenarios/xu2019_arrivals_many.toml"
+    path = ROOT / "data/scenarios/xu2019_arrivals_many.toml"
     flows = tomllib.loads(path.read_text())["flow"]
     assert len(flows) == 150
     assert sum(flow["count"] for flow in flows) == pytest.approx(1500, abs=3 * 1500**0.5)
@@ -123,15 +123,12 @@ def test_each_network_has_both_its_own_agent_and_the_one_for_all() -> None:
     groups = list(dict.fromkeys(row.group for row in rows))
     assert {group[0] for group in groups} == set("12345678")
     for group in groups:
-        policies = {
-            row.scheme: str(row.params["policy"]).split("policies/drl_cc/")[1]
-            for row in rows
-            if row.group == group
-        }
+        paths = {row.scheme: Path(str(row.params["policy"])) for row in rows if row.group == group}
+        made = tomllib.loads((paths["DRL-CC"] / "policy.toml").read_text())["made"]
+        assert "networks" not in made, "of one network"
+        policies = {name: str(path).split("policies/drl_cc/")[1] for name, path in paths.items()}
         assert policies.pop("DRL-CC for all") == "all"
         own = policies.pop("DRL-CC")
-        changes = tomllib.loads((ROOT / f"policies/drl_cc/{own}/policy.toml").read_text())["made"]
-        assert "networks" not in changes, "of one network"
         if group[0] in "56":
             assert own == f"s{group[0]}"
             assert policies == {
@@ -149,7 +146,7 @@ def test_what_was_found_by_looking_at_the_published_numbers_is_marked() -> None:
 
 
 def test_a_scenario_is_reproduced_with_totals_over_time(tmp_path: Path) -> None:
-    item = str(ROOT / "papers/xu2019/s6.toml")
+    item = str(ROOT / "data/papers/xu2019/s6.toml")
     code, out, err = ackademy_command("reproduce", item, "--runs", "2", cwd=tmp_path)
     assert code in (0, 1), err
     assert "LIA of Linux" in out

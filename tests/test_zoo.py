@@ -20,12 +20,12 @@ from ackademy.policies import cards, zoo
 from ackademy.policies.cards import FixedSet
 from ackademy.runner import cases, experiments, measured
 from ackademy.runner.engines import local
-from ackademy.studies import sources
+from ackademy.studies.evaluate import sources
 
 safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 
 ROOT = Path(__file__).parent.parent
-MODELS = {model.name: model for model in zoo.models(ROOT / "policies")}
+MODELS = {model.name: model for model in zoo.models(ROOT / "data/policies")}
 CARDED = [name for name, model in MODELS.items() if model.card is not None]
 
 POLICY = """\
@@ -104,7 +104,7 @@ def policy(tmp_path: Path) -> Path:
 
 
 def test_the_zoo_has_every_policy_and_cards() -> None:
-    described = {path.parent for path in (ROOT / "policies").rglob("policy.toml")}
+    described = {path.parent for path in (ROOT / "data/policies").rglob("policy.toml")}
     assert {model.folder for model in MODELS.values()} == described
     assert {"lp_tcp/L50_K1", "lp_tcp/L50_K4"} <= set(CARDED)
 
@@ -122,7 +122,7 @@ def test_a_policy_does_what_its_card_says(name: str) -> None:
     folder, card = MODELS[name].folder, MODELS[name].card
     assert card is not None
     assert card.policy == cards.digest(folder), "another policy: ackademy evaluate --card"
-    again = cards.make(folder, card.fixed, ROOT)
+    again = cards.make(folder, card.fixed, ROOT / "data")
     assert again.runs == card.runs
     assert cards.text(again) == (folder / cards.CARD).read_text()
     assert cards.in_markdown(card) in (folder / cards.PAGE).read_text()
@@ -139,7 +139,7 @@ def test_another_threshold_gives_another_card(tmp_path: Path) -> None:
     old = next(line for line in described.read_text().splitlines() if line.startswith("threshold"))
     described.write_text(described.read_text().replace(old, "threshold = 0.95"))
     assert cards.digest(folder) != card.policy
-    ran = cards.evaluate(card.fixed, Scheme("policy", *schemes.of_folder(folder)), ROOT)
+    ran = cards.evaluate(card.fixed, Scheme("policy", *schemes.of_folder(folder)), ROOT / "data")
     assert tuple(one.counts for one in ran) != tuple(counts for _, _, counts in card.runs)
 
 

@@ -34,7 +34,7 @@ from ackademy.stats.intervals import Interval, median_interval, network_interval
 from ackademy.stats.league_metrics import settling_time_s
 
 HERE = Path(__file__).parents[1] / "docs" / "img"
-POLICY = HERE.parents[1] / "policies" / "flagship"
+POLICY = HERE.parents[1] / "data/policies" / "flagship"
 LAW, OTHERS = "own_queue", ("own_queue", "cubic", "bbr3", "copa")
 
 RATE, RTT_MS = 50.0, 40.0

@@ -162,12 +162,12 @@ def prepare(place: Path) -> None:
     (place / "net.toml").write_text(SMALL)
     (place / "net2.toml").write_text(SMALL.replace("rtt_ms = 20", "rtt_ms = 60"))
     (place / "suites" / "small.toml").write_text(SUITE)
-    paper = ROOT / "papers" / "knott2023"
+    paper = ROOT / "data/papers/knott2023"
     (place / "papers" / "learn" / "paper.toml").write_text((paper / "paper.toml").read_text())
     learner = "[[learner]]\nrecipe = { episodes = 404, decay_start = 20, steps = 2 }"
     learning = (paper / "learning.toml").read_text().replace("[[learner]]", learner)
     (place / "papers" / "learn" / "learning.toml").write_text(learning)
-    (place / "scenarios").symlink_to(ROOT / "scenarios")
+    (place / "scenarios").symlink_to(ROOT / "data/scenarios")
     (place / "papers" / "learn" / "ns3.csv").write_text((paper / "ns3.csv").read_text())
 
 

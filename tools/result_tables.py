@@ -30,6 +30,7 @@ from typing import Any
 
 Row = dict[str, str]
 Spec = Mapping[str, Any]
+ENDS_OF_INTERVALS = (" ±", " low", " high")
 HALF = re.compile(r"(\S+) ± (\S+)")
 ENDS = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 FIELD = re.compile(r"\{([^{}]+):([^:{}±?]+)([±?]?)\}")
@@ -56,10 +57,9 @@ def rows_of(root: Path, spec: Spec, each: Iterable[str] = ()) -> list[Row]:
 
 def write_rows(path: Path, rows: list[Row]) -> None:
     """Writes lines as CSV, an interval of any line beside its column in all of them."""
-    ends = (" ±", " low", " high")
     found = list(dict.fromkeys(name for row in rows for name in row))
-    plain = [name for name in found if not name.endswith(ends)]
-    columns = [one for name in plain for one in (name, *(name + end for end in ends))]
+    plain = [name for name in found if not name.endswith(ENDS_OF_INTERVALS)]
+    columns = [one for name in plain for one in (name, *(name + end for end in ENDS_OF_INTERVALS))]
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [one for one in columns if one in found], lineterminator="\n")
         writer.writeheader()
@@ -206,11 +206,13 @@ def _rows(root: Path, spec: Spec) -> list[Row]:
     heads, lines = spec.get("heads", {}), spec.get("lines", {})
     renamed = []
     for row in rows:
-        first, *rest = row.items()
-        renamed.append(
-            {
-                heads.get(name, name): text
-                for name, text in [(first[0], lines.get(first[1], first[1])), *rest]
-            }
-        )
+        found = {_renamed(name, heads): text for name, text in row.items()}
+        first = next(iter(found))
+        renamed.append(found | {first: lines.get(found[first], found[first])})
     return renamed
+
+
+def _renamed(name: str, heads: Mapping[str, str]) -> str:
+    """The name of a column, or of the end of its interval, that is to be called otherwise."""
+    end = next((end for end in ENDS_OF_INTERVALS if name.endswith(end)), "")
+    return heads.get(name.removesuffix(end), name.removesuffix(end)) + end

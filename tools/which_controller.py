@@ -31,7 +31,7 @@ Network = dict[str, Any]
 
 def shipped(name: str) -> Network:
     """The network of a shipped scenario."""
-    path = ROOT / "scenarios" / f"{name}.toml"
+    path = ROOT / "data/scenarios" / f"{name}.toml"
     network: Network = tomllib.loads(path.read_text(encoding="utf-8"))
     bottleneck = network["dumbbell"]["bottleneck"]
     if "trace" in bottleneck:
@@ -63,7 +63,7 @@ USES: dict[str, tuple[list[Network], int, str]] = {
 
 def flow(name: str, scheme: str, **fields: object) -> dict[str, Any]:
     """The entry of a flow."""
-    policy = ROOT / "policies" / scheme
+    policy = ROOT / "data/policies" / scheme
     if policy.is_dir():
         fields["params"] = {"policy": str(policy)}
         scheme = "policy"

@@ -1,7 +1,8 @@
-"""How the command ends: one line for what the user can mend, and the exit status."""
+"""How the command ends: one line for what the user can fix, and the exit status."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
@@ -13,13 +14,13 @@ from ackademy import user_code
 from ackademy.errors import AckademyError
 
 CUT_OFF, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""exit statuses: standard output is closed; the user can mend the cause; Ctrl-C"""
+"""exit statuses: standard output is closed; the user can fix the cause; Ctrl-C"""
 
 
 def status_of(app: Callable[[], None]) -> int:
-    """Run a command and return its exit status; what the user can mend is told on stderr.
+    """Run a command and return its exit status; faults that the user can fix are printed on stderr.
 
-    Whatever else is raised is a defect of this program and goes on to the caller.
+    Any other exception is a defect of this program and is raised to the caller.
     """
     _open_standard_streams()
     try:
@@ -44,17 +45,17 @@ def status_of(app: Callable[[], None]) -> int:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process with a status.
+    """End the process with a status, after what was registered to run at its end.
 
-    After an interrupt the interpreter is not taken down where JAX is loaded: its threads may still
-    be at work, and then crash. Everything that is open has been closed on the way here.
+    The interpreter is not taken down: that takes as long as a short command, and crashes where
+    threads of JAX are still at work after an interrupt. Everything that is open has been closed on
+    the way here.
     """
-    if status == INTERRUPTED and "jax" in sys.modules:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(status)
-    sys.exit(status)
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def fail(message: str) -> None:

@@ -18,7 +18,9 @@ CARD_PAGE = "CARD.md"
 TRAINED = Path("trained")
 """where policies go for which no folder is named"""
 SHIPPED = Path(__file__).parent / "data"
-"""what the package brings along: in a checkout, links to the folders of the repository"""
+"""what the package brings along: in a checkout, a link to `data/`"""
+CHECKOUT_ONLY = "research/ is only in a source checkout"
+"""why a policy that an experiment or a recipe names may be missing"""
 
 
 def here_or_above(name: str) -> list[Path]:
@@ -32,11 +34,18 @@ def here_or_above(name: str) -> list[Path]:
     """
     here = Path.cwd()
     near = [root / name for root in (here, *here.parents) if exists(root / name)]
-    if exists(SHIPPED / name):
-        shipped = (SHIPPED / name).resolve()
+    own = SHIPPED / name.removeprefix("data/")
+    if exists(own):
+        shipped = own.resolve()
         if shipped not in [path.resolve() for path in near]:
             near.append(shipped)
     return near
+
+
+def is_left_out(path: Path) -> bool:
+    """Whether a path leads to the folder `research` beside `data`, which a wheel lacks."""
+    research = SHIPPED.resolve().parent / "research"
+    return not exists(path) and path.resolve().is_relative_to(research)
 
 
 def exists(path: Path | str) -> bool:
@@ -58,7 +67,7 @@ def is_folder(path: Path | str) -> bool:
 
 
 def expanded(word: Path | str) -> Path:
-    """A path, its `~` replaced by a home; as it is if there is no such home."""
+    """A path, its `~` replaced by a home; unchanged if there is no such home."""
     return Path(os.path.expanduser(word))
 
 

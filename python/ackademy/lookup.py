@@ -2,8 +2,9 @@
 
 A name stands for a file in the folder of its kind: `deep_buffer` for `scenarios/deep_buffer.toml`,
 `gap/fast` for `scenarios/gap/fast.toml`, `aurora_mixed` for the folder `policies/aurora_mixed`.
-Folders of the kind are looked for here, above, and in what the package ships. A path that exists
-is taken as it is. This module imports nothing that takes time: shell completion uses it.
+Folders of the kind are looked for here, above, and in what the package ships, the folder `data/` of
+the repository. A path that exists is used unchanged. This module imports nothing that takes time:
+shell completion uses it.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ def names(kind: Kind) -> list[str]:
 
 
 def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyError) -> Path:
-    """The file of a name; for a policy, its folder. A path that exists is taken as it is.
+    """The file of a name; for a policy, its folder. A path that exists is used unchanged.
 
     Args:
         word: a path, a name of `names(kind)`, or a path as it would be in the repository, such as
-            `scenarios/deep_buffer.toml`.
+            `data/scenarios/deep_buffer.toml`, without `data/` too.
         kind: what is looked for.
         error: what is raised.
 
@@ -67,17 +68,8 @@ def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyErro
     return found
 
 
-def scenario_files(words: Sequence[str | Path]) -> list[Path]:
-    """The files of several names, paths or patterns such as `scenarios/*_buffer.toml`.
-
-    Raises:
-        ScenarioError: if a name or a pattern has no file.
-    """
-    return [path for _, path in scenarios_of(words)]
-
-
 def scenarios_of(words: Sequence[str | Path]) -> list[tuple[str, Path]]:
-    """The files of `scenario_files`, each with the name by which it was asked for.
+    """Files of names, paths or patterns as `scenarios/*_buffer.toml`, each with its name.
 
     The name is the word without `.toml`; of a pattern, the folder and the name of each file.
 
@@ -209,7 +201,7 @@ def _looked_up(name: str) -> list[Path]:
 
 def _matching(pattern: str) -> list[Path]:
     """The scenario files that a pattern of names or of paths fits, in the nearest folder."""
-    inside = pattern.removeprefix("scenarios/")
+    inside = pattern.removeprefix("data/").removeprefix("scenarios/")
     inside = inside if inside.endswith(".toml") else f"{inside}.toml"
     for folder in here_or_above("scenarios") if not Path(pattern).is_absolute() else []:
         if found := sorted(folder.glob(inside)):
@@ -227,7 +219,12 @@ def _shown(word: str | Path) -> str:
 def _others(word: str | Path, kind: Kind) -> str:
     """Names that are similar, or else the first of all names."""
     known = names(kind)
-    stem = str(word).removeprefix(f"{FOLDERS[kind]}/").removesuffix(_ending(kind))
+    stem = (
+        str(word)
+        .removeprefix("data/")
+        .removeprefix(f"{FOLDERS[kind]}/")
+        .removesuffix(_ending(kind))
+    )
     if near := similar(stem, known):
         return f"similar: {', '.join(near)}"
     more = f" and {len(known) - SHOWN_MAX} more" if len(known) > SHOWN_MAX else ""

@@ -198,7 +198,7 @@ class Recorded:
 
     def _script(self, peer: Peer) -> str:
         name = "ns2/dumbbell.tcl" if peer == "ns-2" else "ns3/dumbbell.cc"
-        return (self.simulators.root / "peers" / name).read_text(encoding="utf-8")
+        return (self.simulators.root / "tools/ns_peers" / name).read_text(encoding="utf-8")
 
     def _write(self) -> None:
         files.write(self.path, json.dumps({"runs": self.runs}, indent=1) + "\n")

@@ -255,7 +255,7 @@ def mean_quantities(results: Sequence[PeerResult]) -> dict[str, float]:
 
 
 def parse_result(text: str, cpu_s: float) -> PeerResult:
-    """Reads the line of JSON that `peers/ns2/dumbbell.tcl` and `peers/ns3/dumbbell.cc` print last.
+    """Reads the line of JSON that the programs of both simulators print last.
 
     Args:
         text: everything the peer printed; ns-2 prints remarks of its own before the line.
@@ -321,7 +321,7 @@ def red_thresholds(buffer: int) -> tuple[int, int]:
 
 
 def ns2_arguments(case: Case) -> dict[str, object]:
-    """Arguments of `peers/ns2/dumbbell.tcl` for a case, by name."""
+    """Arguments of `tools/ns_peers/ns2/dumbbell.tcl` for a case, by name."""
     found = {"agent": NS2_AGENT[case.algorithm]} | _shared_arguments(case)
     if case.queue == "red":
         low, high = red_thresholds(case.buffer)
@@ -335,7 +335,7 @@ def ns2_arguments(case: Case) -> dict[str, object]:
 
 
 def ns3_arguments(case: Case) -> dict[str, object]:
-    """Arguments of the program built from `peers/ns3/dumbbell.cc` for a case, by name."""
+    """Arguments of the program built from `tools/ns_peers/ns3/dumbbell.cc` for a case, by name."""
     headers = 54  # 2 PPP, 20 IP, 20 TCP, 12 timestamps
     found = {"agent": NS3_AGENT[case.algorithm]} | _shared_arguments(case)
     if case.exact_clock:
@@ -418,7 +418,7 @@ class Simulators:
         return [str(self._ns3_program)]
 
     def _source(self, name: str) -> Path:
-        path = self.root / "peers" / name
+        path = self.root / "tools/ns_peers" / name
         if not path.is_file():
             raise PeersError(f"{path} is missing; run from a checkout, where peers/ is")
         return path

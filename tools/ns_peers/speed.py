@@ -1,4 +1,4 @@
-"""Speed cases for ns-2 and ns-3, timed beside ours by `benches/bench.py`."""
+"""Speed cases for ns-2 and ns-3, timed beside ours by `tools/bench.py`."""
 
 from __future__ import annotations
 

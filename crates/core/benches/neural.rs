@@ -51,7 +51,7 @@ fn measure(name: &str, layers: &[LayerSpec], input: Shape, file: &[u8]) {
 
 /// The networks of DRL-CC's agent for so many flows.
 fn host(flows: usize) {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/drl_cc/s1");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/drl_cc/s1");
     let files = ["policy.toml", "weights.safetensors"]
         .map(|name| fs::read(format!("{folder}/{name}")).expect("a shipped policy"));
     let policy = JointPolicy::read(&files).expect("a valid policy");

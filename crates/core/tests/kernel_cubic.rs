@@ -25,7 +25,7 @@ fn loss_ratio(outcome: &Outcome) -> f64 {
 
 macro_rules! gap {
     ($name:literal) => {
-        include_str!(concat!("../../../scenarios/gap/", $name, ".toml"))
+        include_str!(concat!("../../../data/scenarios/gap/", $name, ".toml"))
     };
 }
 

@@ -22,7 +22,7 @@ fn counts(bottleneck: &str, flow: &str, end_s: f64) -> (u64, u64) {
     let text = format!(
         "duration_s = {end_s}\n[dumbbell]\nrtt_ms = 40\n[dumbbell.bottleneck]\n{bottleneck}\n[[flow]]\n{flow}\n"
     );
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data");
     let mut load =
         |name: &str, _| std::fs::read(format!("{root}/{name}")).map_err(|error| error.to_string());
     let scenario = Scenario::parse_with(&text, "overload", &[], &mut load).expect("a scenario");

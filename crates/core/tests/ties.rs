@@ -17,7 +17,7 @@ fn throughput_mbps(buffer: &str, rtt_ms: &str, rate_mbps: &str) -> f64 {
     outcome.flows[0].delivered_bytes as f64 * 8e-6 / outcome.flows[0].active_s
 }
 
-/// ns-2.35 at the rates of `peers/ns2/ties.sh`, which wrote the file: the least and the most over five
+/// ns-2.35 at the rates of `tools/ns_peers/ns2/ties.sh`, which wrote the file: the least and the most over five
 /// round trips that differ by up to 10 ns, since ns-2's own ties hang on the rounding of doubles.
 #[test]
 fn a_short_buffer_carries_what_it_does_in_ns2_whatever_the_rate() {

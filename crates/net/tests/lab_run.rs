@@ -175,7 +175,7 @@ fn the_receiver_acknowledges_each_packet_if_asked() {
 #[test]
 fn a_learned_send_hook_holds_packets_on_the_wire() {
     let Some(_machine) = machine() else { return };
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/wire");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/scenarios/wire");
     let text = std::fs::read_to_string(format!("{folder}/case1_clean.toml")).expect("a file");
     let result = run(&["--beside", folder, "--set", "duration_s=6"], &text);
     let capacity = share(&result, 0, 5.0) + share(&result, 1, 5.0);

@@ -17,12 +17,11 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-import polars as pl
-
 from ackademy import _core
 from ackademy.backends import ackademyd
-from ackademy.backends.tables import NAMES, Tables
+from ackademy.backends.tables import NAMES, Columns, Tables
 from ackademy.errors import KernelError
+from ackademy.lazy import pl
 
 Report = Mapping[str, object]
 T = TypeVar("T")
@@ -216,12 +215,16 @@ def _machine_to_itself() -> Iterator[None]:
 def _schema() -> Mapping[str, pl.Schema]:
     """Columns and types of the simulator's tables, from the smallest of simulations."""
     tables = Tables.from_core(_core.simulate(_core.Scenario.parse(TINY, "tiny"), 1))
-    return {name: getattr(tables, name).schema for name in NAMES}
+    return {name: tables.frame(name).schema for name in NAMES}
 
 
 def _tables(columns: Report) -> Tables:
     frames = {name: _frame(name, schema, columns) for name, schema in _schema().items()}
-    return Tables(**frames, is_random=True)
+    return Tables({name: _columns(frame) for name, frame in frames.items()})
+
+
+def _columns(frame: pl.DataFrame) -> Columns:
+    return {own.name: own.to_list() if own.dtype == pl.String else own.to_numpy() for own in frame}
 
 
 def _frame(name: str, schema: pl.Schema, tables: Report) -> pl.DataFrame:

@@ -34,7 +34,7 @@ def draw_command(
     """Draw scenarios from a distribution: print one, or write them to files that `run` takes.
 
     Examples:
-        ackademy draw distributions/mixed.toml --seed 7
+        ackademy draw mixed --seed 7
 
         ackademy draw mixed --count 20 --progress 1 --out build/drawn
     """

@@ -54,19 +54,20 @@ def gap_command(
     Runs on the kernel take real time, one after the other; finished ones are kept.
 
     Examples:
-        ackademy gap scenarios/gap/*.toml --cc new_reno,cubic,rl-tcp
+        ackademy gap 'gap/*' --cc new_reno,cubic,rl-tcp
 
-        ackademy gap scenarios/gap/*.toml --cc cubic --baselines kernel:cubic --runs 10
+        ackademy gap 'gap/*' --cc cubic --baselines kernel:cubic --runs 10
 
         ackademy gap gap/deep_buffer --cc cubic,cubic:beta=0.8,c=0.3 --baselines kernel:cubic
 
-        ackademy gap scenarios/gap/*.toml --cc tcp-drinc --param policy=policies/tcp_drinc
+        ackademy gap 'gap/*' --cc tcp-drinc --param policy=tcp_drinc
     """
     from ackademy import lookup
     from ackademy.backends import schemes
     from ackademy.cli import running
     from ackademy.runner import experiments
-    from ackademy.studies import gap, gap_report
+    from ackademy.studies.gap import report as gap_report
+    from ackademy.studies.gap import study as gap
 
     words = ",".join(cc) if cc else CC
     ours = schemes.parse(words, running.settings(param, words))

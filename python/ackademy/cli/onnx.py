@@ -32,7 +32,7 @@ def export_command(
     compared on random observations before anything is written.
 
     Examples:
-        ackademy export policies/tcp_drinc --to onnx drinc.onnx
+        ackademy export tcp_drinc --to onnx drinc.onnx
 
         ackademy export mine mine.onnx
     """
@@ -74,7 +74,7 @@ def import_command(
     Examples:
         ackademy import drinc.onnx --out mine
 
-        ackademy import trained_elsewhere.onnx --like recipes/aurora_mixed.toml --out mine
+        ackademy import trained_elsewhere.onnx --like aurora_mixed --out mine
     """
     try:
         from ackademy.policies.onnx import comparing, from_onnx, to_onnx

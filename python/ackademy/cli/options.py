@@ -30,9 +30,9 @@ Params = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(min=1, max=JOBS_MAX, help="Number of processes; one per core by default."),
+    typer.Option(min=1, max=JOBS_MAX, help="Simulations at a time; one per core by default."),
 ]
-Engine = Annotated[EngineName, typer.Option(help="Local processes, or a Ray cluster.")]
+Engine = Annotated[EngineName, typer.Option(help="This machine, or a Ray cluster.")]
 BackendName = Annotated[
     Backend,
     typer.Option(help="The simulator, or this machine's TCP in real time (Linux, root)."),

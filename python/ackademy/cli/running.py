@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,9 +18,11 @@ from ackademy.errors import ControllerError, TrainingError
 from ackademy.exits import BAD_INPUT, INTERRUPTED, fail
 from ackademy.folders import here_or_above
 from ackademy.render import terminal
-from ackademy.runner import experiments
-from ackademy.runner.cells import Cell
-from ackademy.runner.engines import Engine
+
+if TYPE_CHECKING:
+    from ackademy.runner.cells import Cell
+    from ackademy.runner.engines import Engine
+    from ackademy.runner.experiments import CellsRun
 
 IDLE_SHOWN = 10
 """flows that a warning names"""
@@ -67,8 +70,10 @@ def stopped(told: str) -> typer.Exit:
 
 def run(
     cells: Sequence[Cell], folder: Path, engine: Engine, console: Console, label: str
-) -> experiments.CellsRun:
+) -> CellsRun:
     """Run the missing cells with a progress bar; warn of flows that send nothing."""
+    from ackademy.runner import experiments
+
     texts = {(cell.origin, cell.text, cell.overrides): cell for cell in cells}
     warn_of_idle(cell.scenario() for cell in texts.values())
     with resumable(), terminal.progress_bar(console, label) as progress:
@@ -78,10 +83,12 @@ def run(
 @contextmanager
 def resumable() -> Iterator[None]:
     """On Ctrl-C, say how to resume."""
+    from ackademy.runner import experiments
+
     try:
         yield
     except experiments.Interrupted as stop:
-        fail(f"interrupted: {stop}; run the same command again to go on:\n  {command()}")
+        fail(f"interrupted: {stop}; run the same command again to continue:\n  {command()}")
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -98,7 +105,7 @@ def warn_of_idle(scenarios: Iterable[_core.Scenario]) -> None:
             )
 
 
-def report_failures(ran: experiments.CellsRun) -> None:
+def report_failures(ran: CellsRun) -> None:
     """Say which cells were damaged, and which failed, the first with its traceback.
 
     The exit status is 1 if there is one, 2 if all were the fault of a Python file of the user.

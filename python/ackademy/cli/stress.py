@@ -22,12 +22,14 @@ from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, file_name, write
 from ackademy.render import markdown, terminal
 from ackademy.runner import engines, experiments
-from ackademy.studies import stress, stress_report, stress_space
-from ackademy.studies.stress import Finding, Method, Network, Study, Tried
-from ackademy.studies.stress_space import Space
+from ackademy.studies.stress import report as stress_report
+from ackademy.studies.stress import search as stress
+from ackademy.studies.stress import space as stress_space
+from ackademy.studies.stress.search import Finding, Method, Network, Study, Tried
+from ackademy.studies.stress.space import Space
 
 if TYPE_CHECKING:
-    from ackademy.studies.league import Suite
+    from ackademy.studies.league.suite import Suite
 
 KEEP_MAX = 100
 LEAGUE_KEPT = 8
@@ -79,7 +81,7 @@ def stress_command(
 ) -> None:
     """Search for the networks on which a controller does worst, and keep them as scenarios.
 
-    The same seed and budget find the same networks on any number of processes. Finished runs are
+    The same seed and budget find the same networks with any --jobs. Finished runs are
     kept: an interrupted command continues where it stopped.
 
     Examples:

@@ -2,7 +2,7 @@
 
 import gymnasium
 
-env = gymnasium.make("ackademy.envs:ackademy/Flow-v0", scenario="scenarios/deep_buffer.toml")
+env = gymnasium.make("ackademy.envs:ackademy/Flow-v0", scenario="deep_buffer")
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core
 from ackademy.backends.schemes import Scheme
 from ackademy.envs.opening import Source
 from ackademy.errors import TrainingError
+from ackademy.lazy import pl
 from ackademy.runner import cases, engines, experiments, measured
 from ackademy.runner.cases import Plan
 from ackademy.runner.measured import Measured

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import _core
+from ackademy.lazy import pl
 from ackademy.learn import ddpg
 from ackademy.learn.host_training import HostTrained
 from ackademy.policies import policy_files
@@ -40,7 +39,7 @@ def write(trained: HostTrained, folder: Path, command: str) -> None:
     contents = {
         policy_files.POLICY: policy_text(trained, command),
         "curve.csv": trained.curve,
-        "curve.svg": curve_report.svg(drawn),
+        "curve.svg": curve_report.drawing(drawn),
         "CARD.md": card_text(trained, command, curve, folder),
     }
     written = {name: text.encode() for name, text in contents.items()}

@@ -6,8 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 
-import polars as pl
-
+from ackademy.lazy import pl
 from ackademy.learn.seeds import Row, Seeds
 from ackademy.render.html import curve
 from ackademy.render.markdown import table

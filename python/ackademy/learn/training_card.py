@@ -9,9 +9,8 @@ from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import _core, files
+from ackademy.lazy import pl
 from ackademy.learn import beside, dqn, evolution, networks, recipe_source
 from ackademy.learn.deep import TrainingResult
 from ackademy.learn.deep_recipe import Recipe
@@ -91,7 +90,7 @@ def write(
         put("policy.toml", policy_text(trained, command))
         networks.save(trained.weights, scratch / "weights.safetensors")
         put("curve.csv", trained.curve)
-        put("curve.svg", curve_report.svg(curve))
+        put("curve.svg", curve_report.drawing(curve))
         judged = beside.evaluate(trained.source, trained.learners, scratch)
         put("evaluation.csv", judged.write_csv(float_precision=4))
         for name, content in (more or {}).items():

@@ -9,12 +9,14 @@ import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ackademy.render.numbers import NONE, significant, with_interval, without_runs
-from ackademy.runner.measured import Measured
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
+
+if TYPE_CHECKING:
+    from ackademy.runner.measured import Measured
 
 HEAD_WIDTH = 8
 """characters of a heading's line"""

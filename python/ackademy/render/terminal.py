@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -25,7 +26,9 @@ from rich.text import Text
 from ackademy.backends.runs import Progress as RunProgress
 from ackademy.console import Console, task_label
 from ackademy.render.sheet import Cell, Head, Line, Sheet, Style, wrapped
-from ackademy.runner import experiments
+
+if TYPE_CHECKING:
+    from ackademy.runner import experiments
 
 NAME_WIDTH = 24
 """characters of a name before it is wrapped"""
@@ -192,7 +195,7 @@ def fitting(
 
     Args:
         title: of each of them.
-        names: the first column may hold groups: an empty cell goes on with the one above.
+        names: the first column may hold groups: an empty cell repeats the one above.
         numbers: as many cells each.
         console: how wide it may be.
         is_framed: whether frames are drawn, unless there are fewer tables without.

@@ -26,15 +26,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import _core, sums, user_code
 from ackademy.backends import Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import measure, python_controllers, simulate
+from ackademy.backends.runs import Progress, python_controllers, simulate
+from ackademy.backends.tables import data_frame
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write as write_file
+from ackademy.lazy import pl
 from ackademy.source_hash import MEASURING, source_hash
+from ackademy.stats.run_metrics import measure
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20
@@ -125,36 +126,34 @@ def key(cell: Cell) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_LENGTH]
 
 
-def compute(cell: Cell) -> Files:
+def compute(cell: Cell, progress: Progress | None = None) -> Files:
     """Run the cell; simulated, it gives the same bytes in every process and on every machine."""
     scenario = cell.scenario()
     record: KernelRun | None = None
     if cell.backend == "kernel":
         tables, record = kernel.emulate_in_time(scenario, cell.seed, cell.sample_interval_ms)
     else:
-        tables = simulate(scenario, cell.seed, cell.sample_interval_ms)
-    measured = measure(tables)
-    new = [name for name in measured.flows.columns if name not in tables.flows.columns]
-    numbers = measured.flows.select(new)
-    frames = {
-        "summary": pl.concat([tables.flows, numbers], how="horizontal"),
-        "links": tables.links.with_columns(measured.links["utilisation"]),
-        "counters": tables.counters,
+        tables = simulate(scenario, cell.seed, cell.sample_interval_ms, progress)
+    own, new = tables.columns, measure(tables).columns
+    kept = {  # of a column that both have, the core's values
+        "summary": {**own["flows"], **new["flows"], **own["flows"]},
+        "links": {**own["links"], "utilisation": new["links"]["utilisation"]},
+        "counters": own["counters"],
     }
-    if (tables.connections["subflows"] > 1).any():
-        goodput = measured.connections["goodput_mbps"]
-        frames["connections"] = tables.connections.with_columns(goodput)
-    if not tables.flow_series.is_empty():
-        frames |= {"flow_series": tables.flow_series, "link_series": tables.link_series}
-    files = {f"{name}.parquet": _parquet(frame) for name, frame in frames.items()}
+    if tables.is_multipath:
+        goodput = new["connections"]["goodput_mbps"]
+        kept["connections"] = {**own["connections"], "goodput_mbps": goodput}
+    if tables.height("flow_series"):
+        kept |= {name: own[name] for name in ("flow_series", "link_series")}
+    files = {f"{name}.parquet": _parquet(data_frame(table)) for name, table in kept.items()}
     files[DESCRIPTION] = _description(cell, scenario, tables.is_random, record)
     return files | {sums.SUMS: sums.text(files)}
 
 
-def attempt(index: int, cell: Cell) -> Outcome:
+def attempt(index: int, cell: Cell, progress: Progress | None = None) -> Outcome:
     """Run the cell and return its files or its error, also for a panic of the core."""
     try:
-        return Outcome(index, compute(cell))
+        return Outcome(index, compute(cell, progress))
     except KeyboardInterrupt:
         raise
     except AckademyError as error:

@@ -4,7 +4,7 @@
     run_cells(cells, folder, local(jobs=8), quiet)
     summaries = [read(folder, cell, "summary") for cell in cells]
 
-Call it below `if __name__ == "__main__":`, as every program that starts processes must.
+Call it below `if __name__ == "__main__":`: controllers in Python run in processes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import sums
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import read_text
 from ackademy.errors import AckademyError, ExperimentError, FileError
+from ackademy.lazy import pl
 from ackademy.runner.cells import DESCRIPTION, Cell, Files, key, store
 from ackademy.runner.engines import Engine, kernel_last
 
@@ -101,7 +100,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         cells: the experiment; equal cells are run once.
         folder: holds one folder per cell.
         engine: where to run them.
-        progress: told after every cell.
+        progress: called after every cell.
 
     Returns:
         Counts, and the cells that failed; the others are on disk.

@@ -6,7 +6,6 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends.tables import Tables
 from ackademy.stats.formulas import FloatArray
@@ -58,16 +57,14 @@ def completion_times(tables: Tables, duration_s: float) -> CompletionTimes | Non
     Returns:
         `None` for fewer.
     """
-    done = tables.flows.filter((pl.col("transfers") > 0) & (pl.col("fct_mean_ms") > 0.0))
-    if done.height <= TRANSFERS_MIN:
+    transfers, fct_ms = (tables.floats("flows", name) for name in ("transfers", "fct_mean_ms"))
+    done = (transfers > 0) & (fct_ms > 0.0)
+    if np.count_nonzero(done) <= TRANSFERS_MIN:
         return None
-    fct_ms = done["fct_mean_ms"].to_numpy()
-    size = (done["delivered_bytes"] / done["transfers"]).to_numpy()
-    ideal = ideal_ms(
-        size,
-        done["base_rtt_ms"].to_numpy(),
-        narrowest_bytes_per_ms(tables.links, duration_s),
-    )
+    fct_ms = fct_ms[done]
+    size = tables.floats("flows", "delivered_bytes")[done] / transfers[done]
+    narrowest = narrowest_bytes_per_ms(tables, duration_s)
+    ideal = ideal_ms(size, tables.floats("flows", "base_rtt_ms")[done], narrowest)
     is_known = np.isfinite(ideal) & (ideal > 0.0)
     slowdown = np.divide(fct_ms, ideal, out=np.full_like(ideal, np.nan), where=is_known)
     return CompletionTimes(fct_ms, slowdown, size)
@@ -100,11 +97,13 @@ def ideal_ms(size_bytes: FloatArray, base_rtt_ms: FloatArray, bytes_per_ms: floa
     return base_rtt_ms + size_bytes / bytes_per_ms
 
 
-def narrowest_bytes_per_ms(links: pl.DataFrame, duration_s: float) -> float:
+def narrowest_bytes_per_ms(tables: Tables, duration_s: float) -> float:
     """Mean capacity of the narrowest link that carried packets; infinite if none has a capacity."""
-    used = links.filter((pl.col("arrived_packets") > 0) & (pl.col("capacity_bytes") > 0))
-    least = used["capacity_bytes"].cast(pl.Float64).min()
-    return float(least) / (1e3 * duration_s) if isinstance(least, float) else np.inf
+    arrived, capacity = (
+        tables.floats("links", name) for name in ("arrived_packets", "capacity_bytes")
+    )
+    used = capacity[(arrived > 0) & (capacity > 0)]
+    return float(used.min()) / (1e3 * duration_s) if used.size else np.inf
 
 
 def _range(low: float, high: float) -> str:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends import entries
 from ackademy.errors import ExperimentError
+from ackademy.lazy import pl
 from ackademy.stats.formulas import FloatArray, jain_index, pooled_loss
 from ackademy.stats.formulas import m_e as figure_of_merit
 from ackademy.stats.intervals import mean, variance

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
+from ackademy.lazy import pl
 from ackademy.stats.formulas import FloatArray, jain_index
 from ackademy.stats.harm import harm
 from ackademy.stats.metric import Better, Window

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends.entries import fits
+from ackademy.lazy import pl
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.run_tables import RunTables
 

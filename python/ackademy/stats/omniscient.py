@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core
 from ackademy.backends import entries
 from ackademy.errors import ScenarioError
+from ackademy.lazy import pl
 from ackademy.stats.formulas import pooled_loss
 from ackademy.stats.regret import Demand, Stretch, omniscient, regret
 

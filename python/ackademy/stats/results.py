@@ -9,26 +9,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import polars as pl
-
 from ackademy import lookup
 from ackademy.errors import AckademyError
+from ackademy.lazy import pl
 from ackademy.stats.intervals import Interval
 
-VALUES: Mapping[str, pl.DataType] = {
-    **dict.fromkeys(("study", "scenario", "group", "scheme", "backend"), pl.String()),
-    "seed": pl.Int64(),
-    "flow": pl.String(),
-    "metric": pl.String(),
-    "value": pl.Float64(),
+VALUES: Mapping[str, type[str | int | float]] = {
+    **dict.fromkeys(("study", "scenario", "group", "scheme", "backend"), str),
+    "seed": int,
+    "flow": str,
+    "metric": str,
+    "value": float,
 }
 """columns of the table of single runs; `flow` is empty where a number is of a whole run"""
-ESTIMATES: Mapping[str, pl.DataType] = {
-    **dict.fromkeys(("study", "scenario", "group", "scheme", "backend"), pl.String()),
-    **dict.fromkeys(("metric", "statistic"), pl.String()),
-    **dict.fromkeys(("estimate", "low", "high", "level"), pl.Float64()),
-    "method": pl.String(),
-    "n": pl.Int64(),
+ESTIMATES: Mapping[str, type[str | int | float]] = {
+    **dict.fromkeys(("study", "scenario", "group", "scheme", "backend"), str),
+    **dict.fromkeys(("metric", "statistic"), str),
+    **dict.fromkeys(("estimate", "low", "high", "level"), float),
+    "method": str,
+    "n": int,
 }
 """columns of the table of estimates; `level` is nominal, `n` counts runs"""
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import polars as pl
 
 from ackademy.backends import entries
 from ackademy.errors import ExperimentError
+from ackademy.lazy import pl
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import mean
 

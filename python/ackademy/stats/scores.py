@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
+from ackademy.lazy import pl
 from ackademy.stats.formulas import jain_index, pooled_loss
 
 SHARE_FLOOR = 1e-3

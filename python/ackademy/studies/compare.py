@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TypeAlias, cast
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core
 from ackademy.backends import Backend, check_backend, controllers, schemes
 from ackademy.backends.runs import ScenarioLike, text_of
 from ackademy.backends.tables import frame_html, frame_text
 from ackademy.errors import AckademyError
+from ackademy.lazy import pl
 from ackademy.render import report as render
 from ackademy.render.html import svg
 from ackademy.render.html.markup import Markup, element, join
@@ -120,8 +120,8 @@ def compare(
         runs: seeds 1, 2, ... of each.
         overrides: values for fields of the scenarios by dotted path, such as `dumbbell.rtt_ms`.
         backend: `sim`, or `kernel`, one run after the other in real time.
-        jobs: processes. With more than one, a script that calls this needs the usual guard
-            `if __name__ == "__main__"`; classes run in this process alone.
+        jobs: simulations at a time. Controllers of files run in processes: a script that calls this
+            needs the usual guard `if __name__ == "__main__"`. Classes run one after the other.
         folder: where finished runs are kept for the next call; nothing is kept by default.
 
     Returns:

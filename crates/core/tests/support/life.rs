@@ -6,7 +6,8 @@ use ackademy::scenario::Scenario;
 use ackademy::{controllers, coupled};
 use std::fmt::Write as _;
 
-/// Policies that the project ships for one flow, beside the controllers that run on defaults: folder, controller, file.
+/// The project's policies for one flow, beside the controllers that run on defaults: folder, controller, file. Of `data/`,
+/// which is shipped, or of `research/`.
 const POLICIES: [(&str, &str, &str); 8] = [
     ("aurora_mixed", "policy", ""),
     ("flagship", "policy", ""),
@@ -42,9 +43,10 @@ pub fn schemes() -> Vec<Scheme> {
 
 /// A scenario that may name the project's policies.
 pub fn parse(text: &str) -> Scenario {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut load = |name: &str, _| {
-        std::fs::read(format!("{root}{name}")).map_err(|error| format!("{name}: {error}"))
+        let places = ["data", "research"].map(|place| format!("{root}/{place}/{name}"));
+        places.iter().find_map(|path| std::fs::read(path).ok()).ok_or(format!("{name}: missing"))
     };
     Scenario::parse_with(text, "life", &[], &mut load)
         .unwrap_or_else(|error| panic!("{error}\n{text}"))

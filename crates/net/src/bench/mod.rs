@@ -54,7 +54,7 @@ const EXAMPLES: &str = "\
 Examples:
   ackademyd bench
   ackademyd bench --rounds 3 --cc rl-tcp
-  ackademyd bench --cc tcp-drinc --param policy=policies/tcp_drinc --flows 20
+  ackademyd bench --cc tcp-drinc --param policy=data/policies/tcp_drinc --flows 20
   ackademyd bench --in-kernel --cc own-queue
   ackademyd bench --beside old/ackademyd           what a change does, in one run
 

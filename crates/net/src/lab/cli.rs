@@ -84,10 +84,10 @@ Needs root, /dev/net/tun and iproute2; for this project's controllers Linux 6.4 
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  ackademyd lab run scenarios/fair_share.toml --seed 1 --out result.json
+  ackademyd lab run data/scenarios/fair_share.toml --seed 1 --out result.json
   ackademyd lab run FILE --cc kernel:cubic          the kernel's own CUBIC for every flow
   ackademyd lab run FILE --cc rl_tcp --param alpha=0.2 --set dumbbell.rtt_ms=80 --sample-ms 50
-  ackademyd lab run FILE --cc policy --param policy=policies/aurora_mixed
+  ackademyd lab run FILE --cc policy --param policy=data/policies/aurora_mixed
   ackademyd lab run FILE --client iperf3            bulk flows by iperf3, measured by itself
   ackademyd lab run - --beside scenarios < FILE     the files that it names are in scenarios
 
@@ -95,7 +95,7 @@ The result is one JSON object; docs/guide/lab.md is its schema. It takes as long
 
 const UP_EXAMPLES: &str = "\
 Examples:
-  ackademyd lab up scenarios/fair_share.toml        prints hosts, addresses, a first command
+  ackademyd lab up data/scenarios/fair_share.toml        prints hosts, addresses, a first command
   ackademyd lab up FILE --set dumbbell.rtt_ms=80 --ipv6
   ackademyd lab down                                ends it from elsewhere";
 

@@ -112,7 +112,7 @@ pub struct Told {
     pub events: Vec<Event>,
 }
 
-/// Flows under `own_queue` in the episode of `seed` of `distributions/flagship.toml`.
+/// Flows under `own_queue` in the episode of `seed` of `data/distributions/flagship.toml`.
 pub fn flows(policy: &Policy, seed: u64) -> Vec<Told> {
     let told: Arc<Mutex<Vec<(FlowInfo, Events)>>> = Arc::default();
     let seen = Arc::clone(&told);
@@ -142,7 +142,7 @@ impl Agent for Recorder {
     }
 }
 
-/// What the policy observed in `count` decisions of episodes of `distributions/flagship.toml`, one behind
+/// What the policy observed in `count` decisions of episodes of `data/distributions/flagship.toml`, one behind
 /// the other, in episodes of the seeds from `seed` on.
 pub fn observations(policy: &Policy, count: usize, seed: u64) -> Vec<f32> {
     let size = policy.spec().shape().0 * policy.spec().shape().1;
@@ -164,11 +164,11 @@ pub fn observations(policy: &Policy, count: usize, seed: u64) -> Vec<f32> {
     unreachable!("there are more seeds than memory")
 }
 
-/// `distributions/flagship.toml`; reading it takes as long as a hundred draws.
+/// `data/distributions/flagship.toml`; reading it takes as long as a hundred draws.
 fn distribution() -> &'static Distribution {
     static READ: OnceLock<Distribution> = OnceLock::new();
     READ.get_or_init(|| {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data");
         let file = root.join("distributions/flagship.toml");
         let text = std::fs::read_to_string(&file).expect("the distribution");
         let mut load = |name: &str, _| {
@@ -181,7 +181,7 @@ fn distribution() -> &'static Distribution {
 /// Makes the controller of a learning flow.
 type Build = dyn Fn(&FlowInfo) -> Box<dyn Controller> + Send + Sync;
 
-/// Runs the episode of `seed` of `distributions/flagship.toml` with what `build` makes for each learning flow.
+/// Runs the episode of `seed` of `data/distributions/flagship.toml` with what `build` makes for each learning flow.
 fn run(policy: &Policy, seed: u64, build: &Arc<Build>) {
     let distribution = distribution();
     let scenario = distribution.draw(Seed(seed), seed as f64 % 10.0 / 10.0).expect("a scenario");

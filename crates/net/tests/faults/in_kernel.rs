@@ -50,7 +50,7 @@ fn what_decides_in_the_kernel_is_not_taken_over() {
 #[test]
 fn what_the_kernel_cannot_evaluate_is_refused_before_anything_is_registered() {
     let Some(bed) = Bed::new() else { return };
-    let policies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies");
+    let policies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies");
     let policy = format!("policy={policies}/aurora_mixed");
     refused(&bed.output(&["--in-kernel", "--cc", "cubic"]), "--in-kernel: --cc cubic");
     let words = ["--in-kernel", "--cc", "policy", "--param", &policy];

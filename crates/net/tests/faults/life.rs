@@ -108,7 +108,7 @@ fn a_daemon_in_a_time_namespace_has_the_kernels_clock() {
 #[test]
 fn the_most_slots_fit_into_the_memory_of_the_unit() {
     let Some(bed) = Bed::new() else { return };
-    let unit = include_str!("../../../../deploy/ackademyd.service");
+    let unit = include_str!("../../ackademyd.service");
     assert!(unit.contains("MemoryMax=256M"));
     let most = 1 << 19;
     assert_eq!(bed.output(&["--slots", &(most + 1).to_string()]).status.code(), Some(2));
@@ -286,7 +286,7 @@ fn the_daemon_serves_as_an_ordinary_user_with_two_capabilities() {
     std::os::unix::fs::chown(&bed.folder, Some(NOBODY), Some(NOBODY)).unwrap();
     let program = bed.folder.with_extension("bin");
     std::fs::copy(env!("CARGO_BIN_EXE_ackademyd"), &program).unwrap();
-    let unit = include_str!("../../../../deploy/ackademyd.service");
+    let unit = include_str!("../../ackademyd.service");
     let ambient = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities="));
     assert_eq!(ambient, Some("CAP_BPF CAP_PERFMON"));
     let capabilities = "+bpf,+perfmon";

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import polars as pl
 
+from ackademy.lazy import pl
 from ackademy.papers.knott2023 import study
 from ackademy.papers.knott2023.study import (
     METRICS,
@@ -28,7 +28,7 @@ from ackademy.render.report import Report, Section
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import NOMINAL
-from ackademy.studies.experiment_report import (
+from ackademy.studies.reproduce.parts import (
     assumptions_section,
     claims_section,
     item_report,

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 
 from ackademy import installation, sums
 from ackademy.errors import ExperimentError, FileError, TrainingError
 from ackademy.files import write as write_file
+from ackademy.lazy import pl
 from ackademy.papers.knott2023.transfers import (
     BETA_UNITS,
     C_GRID,

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import polars as pl
-
 from ackademy import files
 from ackademy.backends.runs import read_text, simulate
 from ackademy.errors import ExperimentError, ScenarioError
 from ackademy.folders import here_or_above
+from ackademy.lazy import pl
 from ackademy.runner.cells import Cell
 
 BETA_UNITS = 100
@@ -149,7 +148,7 @@ class Simulated:
 
 
 def scenario_file() -> Path:
-    """`scenarios/knott2023.toml` here, above, or in the source checkout.
+    """`scenarios/knott2023.toml` here, above, or in what the package ships.
 
     Raises:
         ScenarioError: if it is in none of them.

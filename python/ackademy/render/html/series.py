@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
+from ackademy.lazy import pl
 from ackademy.render.html import svg
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin

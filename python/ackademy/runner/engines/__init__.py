@@ -1,4 +1,4 @@
-"""Where cells run: processes of this machine, or a Ray cluster. Same cells, same bytes."""
+"""Where cells run: on this machine, or on a Ray cluster. Same cells, same bytes."""
 
 from ackademy.runner.engines.engine import Engine, kernel_last
 from ackademy.runner.engines.processes import Local, call_each, core_count, jobs_of, kept, local

@@ -1,4 +1,8 @@
-"""Cells in processes of this machine."""
+"""Cells on this machine: in threads, or in processes where a controller is in Python.
+
+The simulator runs without the interpreter's lock, so threads of this process simulate at once. A
+controller in Python holds that lock, and may end its process.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -32,19 +37,18 @@ def core_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """Processes of this machine; with one job, this process itself."""
+    """So many cells at a time; with one job, one after the other in the calling thread."""
 
     jobs: int
 
     def __call__(self, cells: Sequence[Cell]) -> Iterator[Outcome]:
-        """Run the cells; a worker that dies takes one with it, and another takes its place."""
-        if self.jobs == 1 or len(cells) <= 1:
-            return (attempt(index, cell) for index, cell in enumerate(cells))
-        return _run_in_workers(cells, min(self.jobs, len(cells)))
+        """Run the cells; a process that dies takes one with it, and another takes its place."""
+        with kept(self) as engine:
+            yield from engine(cells)
 
 
 def local(jobs: int) -> Local:
-    """Processes of this machine.
+    """So many cells at a time on this machine.
 
     Raises:
         EngineError: if there would be none.
@@ -55,7 +59,7 @@ def local(jobs: int) -> Local:
 
 
 def jobs_of(engine: Engine) -> int:
-    """Processes for work beside cells: as many as the engine has here, or one per core."""
+    """How much is done at a time beside cells: as much as the engine does, or one per core."""
     return engine.jobs if isinstance(engine, Local) else core_count()
 
 
@@ -170,22 +174,51 @@ def kept(engine: Engine) -> Iterator[Engine]:
 
     A process takes a second to start, which counts where there are many small batches.
     """
-    if not isinstance(engine, Local) or engine.jobs == 1:
+    if not isinstance(engine, Local):
         yield engine
         return
     workers = Workers(engine.jobs)
     try:
-        yield workers
+        yield partial(_run, engine.jobs, workers)
     finally:
         workers.end()
 
 
-def _run_in_workers(cells: Sequence[Cell], jobs: int) -> Iterator[Outcome]:
-    workers = Workers(jobs)
-    try:
-        yield from workers(cells)
-    finally:
-        workers.end()
+def _run(jobs: int, workers: Workers, cells: Sequence[Cell]) -> Iterator[Outcome]:
+    """Cells without Python code in threads, then the others in processes."""
+    if jobs == 1 or len(cells) <= 1:
+        yield from (attempt(index, cell) for index, cell in enumerate(cells))
+        return
+    yield from _in_threads(
+        jobs, [(index, cell) for index, cell in enumerate(cells) if not _has_python(cell)]
+    )
+    outside = [index for index, cell in enumerate(cells) if _has_python(cell)]
+    for outcome in workers([cells[index] for index in outside]):
+        yield replace(outcome, index=outside[outcome.index])
+
+
+def _has_python(cell: Cell) -> bool:
+    """Whether a controller of a cell is in Python, or its text looks as if one were."""
+    changed = (value for _, value in cell.overrides)
+    named = (own.controller for own in cell.assignments)
+    return any(".py:" in text for text in (cell.text, cell.controller or "", *changed, *named))
+
+
+def _in_threads(jobs: int, cells: Sequence[tuple[int, Cell]]) -> Iterator[Outcome]:
+    """Run cells in threads. Closed early, it ends what they simulate."""
+    is_over = threading.Event()
+
+    def check(simulated_s: float) -> None:
+        if is_over.is_set():
+            raise InterruptedError
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for done in as_completed([pool.submit(attempt, *own, check) for own in cells]):
+                yield done.result()
+        finally:
+            is_over.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def _serve(connection: Connection) -> None:

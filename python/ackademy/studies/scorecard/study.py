@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
 from ackademy import _core
 from ackademy.backends import Backend, entries
 from ackademy.backends.schemes import Scheme, parse
 from ackademy.errors import AckademyError, ExperimentError
+from ackademy.lazy import pl
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
 from ackademy.runner.experiments import Failure

@@ -237,7 +237,7 @@ fn a_connection_of_one_flow_has_the_numbers_of_its_flow() {
 
 #[test]
 fn two_reno_subflows_take_two_shares_of_a_shared_bottleneck() {
-    let text = include_str!("../../../../../scenarios/shared_bottleneck.toml");
+    let text = include_str!("../../../../../data/scenarios/shared_bottleneck.toml");
     let outcome = outcome(text);
     let [both, one] = [0, 1].map(|index| mbps(&outcome.connections[index]));
     assert!((1.5..2.6).contains(&(both / one)), "{both} and {one}");

@@ -84,7 +84,7 @@ fn throughput_of_drinc(sender: &str) -> f64 {
     );
     let text = text.replace("rtt_ms = 20", "rtt_ms = 45");
     let mut load = |name: &str, _| {
-        let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/../../data/{name}", env!("CARGO_MANIFEST_DIR"));
         std::fs::read(path).map_err(|error| error.to_string())
     };
     let scenario = Scenario::parse_with(&text, "test", &[], &mut load).expect("valid");

@@ -122,7 +122,7 @@ fn a_layer_whose_sums_leave_their_half_of_a_word_is_refused() {
 
 #[test]
 fn layers_that_are_not_dense_are_refused() {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../policies/tcp_drinc/");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/policies/tcp_drinc/");
     let files = ackademy::policy::FILES.iter();
     let files = files.map(|name| std::fs::read(format!("{root}{name}")).expect("in the project"));
     let policy = Policy::read(&files.collect::<Vec<_>>()).expect("a policy");
