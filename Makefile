@@ -104,7 +104,7 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap 'gap/*' --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
 
-results: build ## the tables of docs/: which command makes each, its hours; runs those that write their CSV file
+results: build ## the tables of docs/: which command makes each, its hours; makes those that are not of this program
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --list
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --make
 

@@ -13,9 +13,10 @@ import pytest
 import capabilities
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
-from ackademy.studies import experiment_files, reproduce
-from ackademy.studies.experiment_files import Experiment
-from ackademy.studies.reproduce import Reproduction
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import study as reproduce
+from ackademy.studies.reproduce.files import Experiment
+from ackademy.studies.reproduce.study import Reproduction
 from capabilities import pytest_make_collect_report, pytest_runtest_makereport
 
 __all__ = ["pytest_make_collect_report", "pytest_runtest_makereport"]  # hooks

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ackademy import _core
-from ackademy.studies import gap
+from ackademy.studies.gap import study as gap
 
 LATE_US = 5000.0
 

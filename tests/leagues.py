@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
-from ackademy.studies import league
+from ackademy.studies.league import suite as league
 
 
 def head(about: str, *settings: str) -> str:

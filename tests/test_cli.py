@@ -231,7 +231,7 @@ def test_interrupted_comparison_keeps_its_cells_and_says_how_to_go_on(dumbbell: 
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "of 500 cells are done and kept; run the same command again to go on" in err
+    assert "of 500 cells are done and kept; run the same command again to continue" in err
     assert "Traceback" not in err
     assert all((cell / "summary.parquet").is_file() for cell in cells.iterdir())
 

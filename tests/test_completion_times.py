@@ -11,10 +11,9 @@ import pytest
 
 import ackademy
 from ackademy.console import Console
-from ackademy.render import exports
 from ackademy.render import report as render
-from ackademy.render import run as of_run
 from ackademy.stats.completion_times import completion_times, ideal_ms, narrowest_bytes_per_ms
+from ackademy.studies import run as of_run
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +60,7 @@ def test_many_transfers_are_quantiles_in_terminal_page_and_json(run: ackademy.Ru
     assert len(text.getvalue().splitlines()) < 40  # and not a row per flow
     page = render.page(of_run.report(run, "ackademy run poisson"))
     assert "Flow completion times" in page
-    content = json.loads(exports.run_json(run))["completion"][0]
+    content = json.loads(of_run.run_json(run))["completion"][0]
     assert content["count"] == done.height
     assert content["fct_ms"]["p50"] == pytest.approx(float(np.median(done["fct_mean_ms"])))
 
@@ -69,7 +68,7 @@ def test_many_transfers_are_quantiles_in_terminal_page_and_json(run: ackademy.Ru
 def test_few_transfers_keep_their_rows() -> None:
     run = ackademy.run("deep_buffer")
     assert completion_times(run, run.scenario.duration_s) is None
-    assert json.loads(exports.run_json(run))["completion"] == []
+    assert json.loads(of_run.run_json(run))["completion"] == []
 
 
 def test_the_narrowest_link_is_the_bottleneck() -> None:
@@ -100,6 +99,6 @@ def test_transfers_over_a_path_without_a_delay_and_a_rate_have_no_slowdown(
     console = Console(width=200, file=text)
     render.show(of_run.report(instant), console)
     assert "have no slowdown: their empty path takes no time" in text.getvalue()
-    content = json.loads(exports.run_json(instant))["completion"][0]
+    content = json.loads(of_run.run_json(instant))["completion"][0]
     assert content["fct_ms"]["p50"] > 0.0
     assert (content["slowdown"]["p50"] is not None) == is_known.any()

@@ -6,6 +6,7 @@ import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -122,16 +123,21 @@ def actions(config: ddpg.Config, networks: ddpg.Networks, seen: Observation) -> 
 
 
 def train(
-    host: ddpg.Host, config: ddpg.Config, place: Checkpoints | None = None, seed: int = 1
+    host: Bandit | Plant | SimulatedHost,
+    config: ddpg.Config,
+    place: Checkpoints | None = None,
+    seed: int = 1,
 ) -> ddpg.Trained:
-    return ddpg.train(host, config, seed, TrainingLog(ddpg.COLUMNS, place))
+    return ddpg.train(cast("SimulatedHost", host), config, seed, TrainingLog(ddpg.COLUMNS, place))
 
 
 SHORT = replace(QUICK, epochs=1000, batch=64, actor_rate=3e-3, critic_rate=1e-2, tau=0.02)
 """larger steps, for a thousand updates in one call"""
 
 
-def learnt(host: ddpg.Host, config: ddpg.Config, seed: int = 1) -> ddpg.Networks:
+def learnt(
+    host: Bandit | Plant | SimulatedHost, config: ddpg.Config, seed: int = 1
+) -> ddpg.Networks:
     """As many updates as random transitions: the learner without acting in between."""
     host.begin()
     seen, rng = host.observation, np.random.default_rng(seed)
@@ -385,7 +391,7 @@ def test_an_agent_for_several_networks_has_the_largest_scales() -> None:
 
 
 def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None:
-    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=0)
+    config = replace(QUICK, epochs=60, warmup=30, row_every=20, represent=False)
     networks = train(Bandit(), config).networks
     assert not any(float(np.abs(own).max()) for own in jax.tree.leaves(networks.representation))
     target, rng = np.array([0.3, -0.4], np.float32), np.random.default_rng(1)
@@ -397,7 +403,9 @@ def test_without_the_lstm_the_actor_sees_its_target_only(tmp_path: Path) -> None
     # The same networks as the core has them, with an LSTM of zeros.
     np.testing.assert_array_equal(
         actions(
-            replace(config, represent=1), networks, Observation(target, np.ones((2, 3), np.float32))
+            replace(config, represent=True),
+            networks,
+            Observation(target, np.ones((2, 3), np.float32)),
         ),
         one,
     )

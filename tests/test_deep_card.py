@@ -16,7 +16,7 @@ from ackademy.errors import AckademyError, ExperimentError, TrainingError
 from ackademy.learn import checkpoint, deep_recipe
 from ackademy.policies import cards
 from ackademy.runner import cases
-from ackademy.studies import sources
+from ackademy.studies.evaluate import sources
 
 SCENARIO = """\
 duration_s = 2

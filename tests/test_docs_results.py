@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,13 +16,14 @@ PAGES = sorted(RESULTS.rglob("*.md"))
 
 @pytest.fixture(scope="module")
 def results() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("results", ROOT / "tools" / "results.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT / "tools"))
+    return importlib.import_module("results")
+
+
+@pytest.fixture(scope="module")
+def result_tables(results: ModuleType) -> ModuleType:
+    made: ModuleType = results.result_tables
+    return made
 
 
 def test_tables_are_those_of_their_csv_files(results: ModuleType) -> None:
@@ -32,10 +33,97 @@ def test_tables_are_those_of_their_csv_files(results: ModuleType) -> None:
 
 
 def test_every_csv_file_has_a_command_with_its_hours(results: ModuleType) -> None:
-    sources = results.sources()
-    assert set(sources) == {file.stem for file in results.DATA.glob("*.csv")}
-    assert all(entry["command"] and entry["hours"] > 0 for entry in sources.values())
-    assert all(("writes" in entry) or entry["program"] for entry in sources.values())
+    names = [name for entry in results.sources() for name in results.names_of(entry)]
+    assert sorted(names) == sorted(file.stem for file in results.DATA.glob("*.csv"))
+    made = results.made_tables()
+    for entry in results.sources():
+        assert entry["command"]
+        assert entry["hours"] > 0
+        assert "program" in entry or set(results.names_of(entry)) <= set(made)
+
+
+def test_a_made_file_has_the_columns_that_its_page_shows(results: ModuleType) -> None:
+    pages = [page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    markers = [found[2] for text in pages for found in results.BLOCK.finditer(text)]
+    for marker in markers:
+        name, asked = results.fields(marker)
+        columns = results.read(name)[0].keys()
+        shown = {one.split(" = ")[-1] for one in asked["columns"]}
+        assert shown <= {*columns}, marker
+
+
+def test_a_table_of_markdown_has_its_intervals_in_columns(
+    result_tables: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "page.md").write_text(
+        "### Other\n\n| a |\n| --- |\n| 1 |\n\n"
+        "### This one, by line\n\n| of | n |\n| --- | ---: |\n| `x` | **−1.5 ± 0.2** |\n"
+        "| y \\| z | 2 [1, 3] |\n"
+    )
+    rows = result_tables.rows_of(tmp_path, {"file": "page.md", "below": "This one"})
+    assert rows == [
+        {"of": "x", "n": "-1.5", "n ±": "0.2"},
+        {"of": "y | z", "n": "2", "n low": "1", "n high": "3"},
+    ]
+    result_tables.write_rows(tmp_path / "out.csv", rows)
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "of,n,n ±,n low,n high"
+
+
+def test_files_of_several_words_are_one_table(result_tables: ModuleType, tmp_path: Path) -> None:
+    for word, text in (("a", "k,v\nx,1\ny,3\n"), ("b", "k,v\nx,2\ny,4\n")):
+        (tmp_path / f"{word}.csv").write_text(text)
+    spec = {"file": "{each}.csv", "stack": "of", "sort": "v", "heads": {"k": "key"}}
+    rows = result_tables.rows_of(tmp_path, spec, ["a", "b"])
+    assert [(row["of"], row["key"], row["v"]) for row in rows] == [
+        ("b", "y", "4"), ("a", "y", "3"), ("b", "x", "2"), ("a", "x", "1"),
+    ]  # fmt: skip
+    wide = {"file": "a.csv", "across": {"lines": ["v"], "columns": "k", "cells": ["v", "v"]}}
+    assert result_tables.rows_of(tmp_path, wide)[0] == {"v": "1", "x": "1 · 1"}
+
+
+def test_a_grid_has_ours_and_the_published_numbers(
+    result_tables: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_text(
+        "row,metric,published,ours,ci_low,ci_high,runs\n"
+        "A one,m:l,1,2,1.5,2.5,5\nA two,m:l,,3,3,3,1\nB one,m:l,4,5,nan,nan,1\n"
+    )
+    spec = {"columns": ["one", "two"], "cell": "{m:l:.1f?} | {m:l:.1f±}"}
+    assert result_tables.rows_of(tmp_path, {"file": "r.csv", "grid": spec}) == [
+        {"scheme": "A", "one": "1.0 | 2.0 ± 0.5", "two": "– | 3.0"},
+        {"scheme": "B", "one": "4.0 | 5.0"},
+    ]
+    swapped = {"columns": ["one"], "cell": "{m:l:.1f±}", "head": "what", "swap": ["B", "A"]}
+    assert result_tables.rows_of(tmp_path, {"file": "r.csv", "grid": swapped}) == [
+        {"what": "one", "B": "5.0", "A": "2.0", "A ±": "0.5"}
+    ]
+
+
+def test_cards_are_one_table(result_tables: ModuleType, tmp_path: Path) -> None:
+    for name, mean in (("cubic", "0.12345"), ("vegas", "")):
+        (tmp_path / f"{name}.csv").write_text(
+            f"row,name,row_mark,measure,unit,{name}_mean\nC1,collapse,pass,loss,ms,{mean}\n"
+            f"C1,collapse,pass,other,,3\nC2,blind,fail,x,,7\n"
+        )
+    spec = {"file": "{each}.csv", "cards": True}
+    rows = result_tables.rows_of(tmp_path, spec, ["cubic", "vegas"])
+    assert rows[0] == {
+        "row": "C1 collapse", "first measure": "loss, ms", "cubic": "pass 0.123", "vegas": "pass",
+    }  # fmt: skip
+    assert rows[-1]["vegas"] == "1 pass, 1 fail"
+
+
+def test_sources_with_needs_run_only_if_a_table_is_named(
+    results: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = {"command": "a {each}", "each": ["1", "2"], "hours": 1, "tables": {"x": {}, "y": {}}}
+    rooted = {"command": "b", "hours": 2, "needs": "root", "tables": {"z": {}}}
+    monkeypatch.setattr(results, "sources", lambda: [plain, rooted])
+    made = {"x": ["a {each}", "now"]}
+    assert [list(entry["tables"]) for entry in results.due([], made, "now")] == [["y"]]
+    assert [list(entry["tables"]) for entry in results.due(["z"], made, "now")] == [["z"]]
+    assert results.due(["x"], made, "now") == []
+    assert results.commands_of(plain) == ["a 1", "a 2"]
 
 
 def test_a_table_has_intervals_chosen_columns_and_lines(

@@ -488,5 +488,5 @@ def test_the_default_episode_is_the_same_for_every_seed_as_the_docs_say() -> Non
         episodes.append(np.stack(seen))
     assert np.array_equal(episodes[0], episodes[1])
     docs = Path(__file__).parents[1] / "docs" / "reference" / "envs.md"
-    assert "every seed\ngives the same episode" in docs.read_text()
+    assert "every seed gives the same episode" in docs.read_text()
     assert "the same for every seed" in " ".join((Flow.__doc__ or "").split())

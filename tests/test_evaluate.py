@@ -27,10 +27,11 @@ from ackademy.runner.experiments import quiet
 from ackademy.stats import scores
 from ackademy.stats.intervals import NOTHING, median_interval
 from ackademy.stats.league_metrics import ParetoPoint
-from ackademy.studies import evaluate, sources
-from ackademy.studies.evaluate import AXES, Network
-from ackademy.studies.evaluate_report import axis_ends
-from ackademy.studies.sources import Bottleneck
+from ackademy.studies.evaluate import sources
+from ackademy.studies.evaluate import study as evaluate
+from ackademy.studies.evaluate.report import axis_ends
+from ackademy.studies.evaluate.sources import Bottleneck
+from ackademy.studies.evaluate.study import AXES, Network
 
 ROOT = Path(__file__).parent.parent
 LINKS = 8
@@ -339,12 +340,6 @@ def test_a_network_that_is_no_dumbbell_has_no_properties(tmp_path: Path) -> None
     redrawn = distributions.read(ROOT / "data/distributions" / "drinc_train.toml")
     (case,) = cases.drawn(redrawn, 1, 1, tmp_path)
     assert sources.bottleneck_of(case) is None
-
-
-def test_a_word_of_a_command_that_is_gone_names_the_new_one() -> None:
-    for word in ("eval", "generalise", "judge"):
-        result = CliRunner().invoke(app, [word, "cubic"])
-        assert f"ackademy {word}: now `ackademy evaluate" in str(result.exception)
 
 
 DRAWN = """\

@@ -23,8 +23,10 @@ from ackademy.runner.cells import Assignment
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.stats.metrics import metric_of
-from ackademy.studies import experiment_files, reproduce, reproduce_report
-from ackademy.studies.reproduce_figures import figures
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import report as reproduce_report
+from ackademy.studies.reproduce import study as reproduce
+from ackademy.studies.reproduce.figures import figures
 
 TP, RTT = "throughput_mean_mbps", "rtt_mean_ms"
 

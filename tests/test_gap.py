@@ -24,8 +24,9 @@ from ackademy.runner.experiments import quiet, run_cells
 from ackademy.runner.measured import Measured, Row
 from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name
-from ackademy.studies import gap, gap_report
-from ackademy.studies.gap import Claim, Difference, Gap, Pair, difference
+from ackademy.studies.gap import report as gap_report
+from ackademy.studies.gap import study as gap
+from ackademy.studies.gap.study import Claim, Difference, Gap, Pair, difference
 
 TP = "throughput_mean_mbps"
 ROW = Row(Name("path", "cubic"), (), gap.METRICS)
@@ -244,7 +245,7 @@ def test_command_goes_on_where_it_was(dumbbell: Path, fake: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "2 of 3 cells are done and kept; run the same command again to go on" in err
+    assert "2 of 3 cells are done and kept; run the same command again to continue" in err
     assert "Traceback" not in err
     code, out, _ = gap_command(*words, folder=dumbbell.parent)
     assert code == 0

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ackademy.stats.harm import HARMED, excess_harm, harm, is_starved
+from ackademy.stats.harm import excess_harm, harm, is_starved
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,6 @@ def test_excess_harm_is_above_0_where_the_own_kind_takes_less() -> None:
     fair = harm(10.0, 5.0, True)
     assert excess_harm(harm(10.0, 2.0, True), fair) == pytest.approx(0.3)
     assert excess_harm(harm(10.0, 7.0, True), fair) == pytest.approx(-0.2)
-
-
-def test_every_harmed_number_says_which_way_is_better() -> None:
-    assert {name for name, more in HARMED.items() if more} == {"throughput_mean_mbps"}
 
 
 def test_ten_seconds_below_a_tenth_of_the_fair_share_starve() -> None:

@@ -12,8 +12,10 @@ import pytest
 import leagues
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
-from ackademy.studies import harm_matrix, league, league_tables
-from ackademy.studies.harm_matrix import COMPLETION
+from ackademy.studies.league import harm as harm_matrix
+from ackademy.studies.league import suite as league
+from ackademy.studies.league import tables as league_tables
+from ackademy.studies.league.harm import COMPLETION
 from test_league import NETWORK
 
 ROOT = Path(__file__).parents[1]

@@ -21,16 +21,11 @@ LAYERS = (
     "learn",
     "studies",
     "papers",
-    "render",
     "cli",
 )
 """Packages from the lowest up. Modules directly in `ackademy` are below all of them."""
 
 EXCEPTIONS = {
-    ("ackademy.backends.runs", "ackademy.stats.formulas"): "`Run.metrics()` computes them",
-    ("ackademy.backends.runs", "ackademy.render.notebook"): "`Run` shows itself in a notebook",
-    ("ackademy.backends.runs", "ackademy.render.report"): "`Run.plot()` writes a page",
-    ("ackademy.backends.runs", "ackademy.render.run"): "`Run.plot()` writes a page",
     ("ackademy.__main__", "ackademy.cli"): "`python -m ackademy` is the command",
 }
 """Imports that go upwards on purpose, with the reason."""

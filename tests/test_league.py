@@ -18,8 +18,10 @@ from ackademy.stats.intervals import Interval
 from ackademy.stats.metric import Metric
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies import leaderboard, league
-from ackademy.studies.league_report import Played, report
+from ackademy.studies.league import grid
+from ackademy.studies.league import ranking as leaderboard
+from ackademy.studies.league import suite as league
+from ackademy.studies.league.report import Played, report
 
 ROOT = Path(__file__).parents[1]
 
@@ -304,8 +306,8 @@ def test_loss_is_one_number_in_every_table() -> None:
     tables = RunTables(flows, flows.clear(), flows.clear(), "*")
     assert metric_of("loss").extract(tables).item() == pytest.approx(15 / 1010)
     assert pooled_loss(flows) == pytest.approx(15 / 1010)
-    assert "loss" in league.SHOWN
-    assert "loss_ratio" not in league.SHOWN
+    assert "loss" in grid.SHOWN
+    assert "loss_ratio" not in grid.SHOWN
 
 
 def test_the_league_s_estimates_are_a_results_table(results: list[league.Result]) -> None:
@@ -314,4 +316,4 @@ def test_the_league_s_estimates_are_a_results_table(results: list[league.Result]
     assert set(mix["group"]) == {"Nobody 2018"}
     assert {"m_e", "throughput_share", "utilisation:bottleneck"} <= set(mix["metric"])
     own = next(r for r in results if (r.network, r.scheme) == ("mix", "RL-TCP"))
-    assert mix.filter(metric="throughput_share")["estimate"].item() == own.value(league.SHARE)
+    assert mix.filter(metric="throughput_share")["estimate"].item() == own.value(grid.SHARE)

@@ -10,7 +10,8 @@ import pytest
 
 import leagues
 from ackademy import ExperimentError
-from ackademy.studies import league, league_grid
+from ackademy.studies.league import grid as league_grid
+from ackademy.studies.league import suite as league
 from ackademy.toml_table import TomlTable
 
 ROOT = Path(__file__).parents[1]
@@ -60,8 +61,8 @@ def test_a_thinner_league_runs_some_of_the_same_networks() -> None:
 
 def test_buffers_are_in_products_of_the_first_rate_and_hold_four_packets() -> None:
     full = {own.name: own for own in league_grid.alone_grid()}
-    assert full["24 Mb/s, 40 ms, 2 BDP, × 4"].overrides["link.0.queue.packets"] == 160
-    assert full["12 Mb/s, 10 ms, 0.5 BDP"].overrides["link.0.queue.packets"] == 5
+    assert full["24 Mb/s, 40 ms, 2 BDP, × 4"].overrides["link.0.queue.packets"] == "160"
+    assert full["12 Mb/s, 10 ms, 0.5 BDP"].overrides["link.0.queue.packets"] == "5"
     # 160 packets of 1500 bytes at 96 Mb/s, the rate from 7 s on
     assert full["24 Mb/s, 40 ms, 2 BDP, × 4"].full_delay_ms == pytest.approx(20.0)
 

@@ -137,11 +137,3 @@ def test_settling_later_does_not_undo_a_first_five_seconds() -> None:
     assert metrics.settling_time_s(rates, np.array([5.0]), 1.0) == 0.0
     assert metrics.settling_time_s(rates[:, :4], 5.0, 1.0) == math.inf
     assert metrics.settling_time_s(np.empty((0, 9)), 5.0, 1.0) == 0.0
-
-
-def test_wobble_is_of_the_last_half_and_has_no_unit() -> None:
-    rates = np.array([90.0, 0.0, 4.0, 6.0])
-    assert metrics.wobble(rates) == pytest.approx(math.sqrt(2.0) / 5.0)
-    assert metrics.wobble(10.0 * rates) == pytest.approx(metrics.wobble(rates))
-    assert metrics.wobble(np.array([3.0])) == 0.0
-    assert math.isnan(metrics.wobble(np.zeros(8)))

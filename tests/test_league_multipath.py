@@ -14,8 +14,10 @@ from ackademy.render import report as render
 from ackademy.runner import experiments
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables, per_connection
-from ackademy.studies import leaderboard, league
-from ackademy.studies.league_report import Played, report
+from ackademy.studies.league import grid
+from ackademy.studies.league import ranking as leaderboard
+from ackademy.studies.league import suite as league
+from ackademy.studies.league.report import Played, report
 
 ROOT = Path(__file__).parents[1]
 
@@ -122,7 +124,7 @@ def test_a_league_by_connection_reads_the_table_of_connections(
         assert len(goodput) == 2
         assert own.value("throughput_mean_mbps") == pytest.approx(sum(goodput) / 2)
         share = sum(goodput) / sum(float(str(value)) for value in everyone)
-        assert own.value(league.SHARE) == pytest.approx(share)
+        assert own.value(grid.SHARE) == pytest.approx(share)
         assert own.merit == own.value("m_e") != -math.inf
 
 
@@ -130,8 +132,8 @@ def test_two_uncoupled_subflows_are_judged_as_one_connection_with_two_shares(
     suite_file: Path, tmp_path: Path
 ) -> None:
     reno, lia = leagues.played(suite_file, tmp_path / "runs")
-    assert reno.value(league.SHARE) > 1.2 > lia.value(league.SHARE)
-    assert reno.value(league.JAIN) < lia.value(league.JAIN)
+    assert reno.value(grid.SHARE) > 1.2 > lia.value(grid.SHARE)
+    assert reno.value(grid.JAIN) < lia.value(grid.JAIN)
     table = leaderboard.rankings([reno, lia])
     assert {ranking.scheme.label for ranking in table} == {"NewReno", "LIA"}
 

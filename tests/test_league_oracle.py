@@ -14,9 +14,10 @@ from ackademy._core import Ack, Flow
 from ackademy.render import report as render
 from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
-from ackademy.studies import league, league_oracle, league_scores
-from ackademy.studies.bdp_oracle import BdpOracle
-from ackademy.studies.league_report import Played, report
+from ackademy.studies.league import scores as league_scores
+from ackademy.studies.league import suite as league
+from ackademy.studies.league.bdp_oracle import BdpOracle
+from ackademy.studies.league.report import Played, report
 from test_league import NETWORK, SUITE
 from test_league_scores import GRID
 
@@ -67,10 +68,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> league.Suite:
 
 
 def test_it_runs_where_a_flow_is_alone_and_the_path_is_known(suite: league.Suite) -> None:
-    found = league_oracle.cases(suite, 2)
+    found = league.oracle_cases(suite, 2)
     assert [own.network.role for own in found] == ["alone", "redraw"]
     assert all(len(own.cells) == 2 for own in found)
-    assert league_oracle.cases(suite, 2, only="short") == []
+    assert league.oracle_cases(suite, 2, only="short") == []
 
 
 def test_it_has_its_share_without_a_queue_and_schemes_are_measured_against_it(
@@ -79,7 +80,7 @@ def test_it_has_its_share_without_a_queue_and_schemes_are_measured_against_it(
     alone = tuple(own for own in suite.networks if own.role == "alone")
     suite = replace(suite, networks=alone)
     played = league.scheme_cases(suite, 1)
-    told = league_oracle.cases(suite, 1)
+    told = league.oracle_cases(suite, 1)
     cells = [cell for own in (*played, *told) for cell in own.cells]
     assert not run_cells(cells, tmp_path, local(1), quiet).failures
     results, oracle = league.results(played, tmp_path), league.results(told, tmp_path)

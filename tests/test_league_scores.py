@@ -15,10 +15,12 @@ from ackademy.runner.experiments import quiet, run_cells
 from ackademy.runner.measured import Measured
 from ackademy.stats.intervals import Interval
 from ackademy.stats.metrics import metric_of
-from ackademy.studies import harm_matrix, league, league_scores
-from ackademy.studies import league_tables as sheets
-from ackademy.studies.harm_matrix import Harm
-from ackademy.studies.league_report import Played, report
+from ackademy.studies.league import harm as harm_matrix
+from ackademy.studies.league import scores as league_scores
+from ackademy.studies.league import suite as league
+from ackademy.studies.league import tables as sheets
+from ackademy.studies.league.harm import Harm
+from ackademy.studies.league.report import Played, report
 from test_league import NETWORK, SUITE
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ import leagues
 from ackademy.backends.runs import read_scenario
 from ackademy.cli import stress
 from ackademy.cli.studies import Study
-from ackademy.studies import league
+from ackademy.studies.league import suite as league
 from test_league import NETWORK, SUITE
 from test_stress import SPACE
 

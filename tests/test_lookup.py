@@ -13,7 +13,8 @@ import ackademy
 from ackademy import lookup
 from ackademy.backends import distributions, schemes
 from ackademy.errors import AckademyError, ControllerError, ScenarioError
-from ackademy.studies import experiment_files, league
+from ackademy.studies.league import suite as league
+from ackademy.studies.reproduce import files as experiment_files
 
 ROOT = Path(__file__).parents[1]
 
@@ -61,9 +62,9 @@ def test_a_path_as_in_the_repository_is_found(elsewhere: Path) -> None:
     for path in ("data/scenarios/deep_buffer.toml", "scenarios/deep_buffer.toml"):
         assert lookup.find(path, "scenario").is_file()
     assert lookup.find("data/policies/aurora_mixed", "policy").is_dir()
-    names = [path.stem for path in lookup.scenario_files(["data/scenarios/*_buffer.toml"])]
+    names = [path.stem for _, path in lookup.scenarios_of(["data/scenarios/*_buffer.toml"])]
     assert names == ["deep_buffer", "short_buffer"]
-    assert [path.stem for path in lookup.scenario_files(["gap/f*"])] == ["fast", "four_flows"]
+    assert [path.stem for _, path in lookup.scenarios_of(["gap/f*"])] == ["fast", "four_flows"]
 
 
 def test_a_path_that_exists_wins_and_a_near_folder_comes_before_the_shipped(
@@ -108,7 +109,7 @@ def test_an_unknown_name_is_one_line_with_names(word: str, kind: lookup.Kind, me
 
 def test_a_pattern_that_fits_nothing_and_an_unknown_policy_are_one_line() -> None:
     with pytest.raises(ScenarioError, match=r"^nothing_\*: no scenario fits; known: [^\n]*$"):
-        lookup.scenario_files(["nothing_*"])
+        lookup.scenarios_of(["nothing_*"])
     with pytest.raises(
         ControllerError, match=r"^controller aurora_mixd: [^\n]*similar: aurora_mixed"
     ):

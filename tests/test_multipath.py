@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import ackademy
-from ackademy.backends import runs
 from ackademy.runner.cells import Cell, compute
 from ackademy.stats import formulas
+from ackademy.studies import run as runs
 
 ROOT = Path(__file__).parent.parent
 TWO_PATHS = """

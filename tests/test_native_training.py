@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("flax", reason="needs train: an extra")
 
 from ackademy.envs.metrics import FloatArray, IntervalMetrics
-from ackademy.errors import TrainingError
 from ackademy.learn import deep, deep_recipe, networks, ppo
 from ackademy.learn.training_log import Checkpoints
 
@@ -70,18 +69,6 @@ def recipe(
 def trained(own: deep_recipe.Recipe, folder: Path, threads: int = 1) -> tuple[bytes, str]:
     result = deep.train(own, deep.Here(threads), folder)
     return networks.to_bytes(result.weights), result.curve
-
-
-def test_ppo_has_native_rollouts_unless_the_recipe_says_otherwise(tmp_path: Path) -> None:
-    assert recipe(tmp_path).rollouts == "native"
-    assert recipe(tmp_path, more='rollouts = "stepped"').rollouts == "stepped"
-    with pytest.raises(TrainingError, match=r"rollouts = 'other': allowed: native, stepped"):
-        recipe(tmp_path, more='rollouts = "other"')
-    text = (tmp_path / "recipe.toml").read_text().replace('"ppo"', '"dqn"')
-    text = text.replace('"other"', '"native"').partition("[training]")[0]
-    (tmp_path / "recipe.toml").write_text(text)
-    with pytest.raises(TrainingError, match=r"rollouts = 'native': allowed: stepped"):
-        deep_recipe.read(tmp_path / "recipe.toml")
 
 
 def test_the_same_seed_leaves_the_same_bytes_with_any_number_of_threads(tmp_path: Path) -> None:
@@ -143,9 +130,3 @@ def test_a_critic_of_the_truth_learns_from_the_reward_flagship(tmp_path: Path) -
     found = [float(row.split(",")[head.split(",").index("reward")]) for row in rows]
     assert len(found) >= 2
     assert all(-1.0 <= value <= 1.0 for value in found)
-
-
-def test_a_reward_of_the_truth_needs_native_rollouts(tmp_path: Path) -> None:
-    stepped = recipe(tmp_path, more='rollouts = "stepped"')
-    with pytest.raises(TrainingError, match=r"rollouts = 'stepped': allowed: native, since"):
-        deep.train(replace(stepped, reward="flagship"), deep.Here(1), tmp_path / "work")

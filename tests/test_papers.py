@@ -10,7 +10,8 @@ import pytest
 
 from ackademy import ExperimentError, papers
 from ackademy.runner.cells import key
-from ackademy.studies import experiment_files, reproduce
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import study as reproduce
 
 ROOT = Path(__file__).parents[1]
 ALL = [

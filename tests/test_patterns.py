@@ -9,12 +9,14 @@ import pytest
 
 from ackademy import _core
 from ackademy.backends import entries, schemes
-from ackademy.backends.runs import measure, simulate
+from ackademy.backends.runs import simulate
 from ackademy.runner import cases
 from ackademy.stats.metrics import metric_of
+from ackademy.stats.run_metrics import measure
 from ackademy.stats.run_tables import RunTables, per_flow
-from ackademy.studies import league
-from ackademy.studies.sources import of_scenario
+from ackademy.studies.evaluate.sources import of_scenario
+from ackademy.studies.league import grid
+from ackademy.studies.league import suite as league
 
 NETWORK = """\
 duration_s = 2
@@ -134,6 +136,6 @@ def test_a_league_measures_the_entries_under_the_scheme_alone(tmp_path: Path) ->
     own = summary.filter(pl.col("flow") == "me")["throughput_mbps"][0]
     assert result.value("throughput_mean_mbps") == pytest.approx(own)
     share = own / summary["throughput_mbps"].to_numpy().mean()
-    assert result.value(league.SHARE) == pytest.approx(share)
+    assert result.value(grid.SHARE) == pytest.approx(share)
     chosen = RunTables(summary, summary.clear(), summary.clear(), (True, False, False))
     assert per_flow(chosen).shape[0] == 1

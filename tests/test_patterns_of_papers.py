@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ackademy.backends import entries
 from ackademy.lookup import names
-from ackademy.studies import experiment_files
+from ackademy.studies.reproduce import files as experiment_files
 
 
 def test_a_pattern_may_be_several() -> None:

@@ -14,7 +14,7 @@ from ackademy.learn.lp_tcp import training as lp_tcp
 from ackademy.learn.lp_tcp.collecting import Recording
 from ackademy.learn.lp_tcp.forest import Growth
 from ackademy.learn.lp_tcp.setups import PUBLISHED, Setup
-from ackademy.studies import experiment_files
+from ackademy.studies.reproduce import files as experiment_files
 
 ROOT = Path(__file__).parents[1]
 POLICIES = ROOT / "data/policies" / "lp_tcp"

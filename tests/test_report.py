@@ -17,7 +17,6 @@ import ackademy
 from ackademy.backends.schemes import parse
 from ackademy.console import Console
 from ackademy.render import report as render
-from ackademy.render import run as of_run
 from ackademy.render.html.markup import Markup, element, math_label, stacked
 from ackademy.render.html.plane import Cloud, plane
 from ackademy.render.html.plot import Axis, Frame, thin
@@ -35,11 +34,13 @@ from ackademy.runner.engines import local
 from ackademy.runner.experiments import quiet, run_cells
 from ackademy.runner.measured import measure, rows
 from ackademy.stats.intervals import Interval
-from ackademy.studies import compare, reproduce_report
-from ackademy.studies.experiment_files import Paper
-from ackademy.studies.experiment_report import doi
-from ackademy.studies.reproduce import Reproduction
-from ackademy.studies.reproduce_report import agrees
+from ackademy.studies import compare
+from ackademy.studies import run as of_run
+from ackademy.studies.reproduce import report as reproduce_report
+from ackademy.studies.reproduce.files import Paper
+from ackademy.studies.reproduce.parts import doi
+from ackademy.studies.reproduce.report import agrees
+from ackademy.studies.reproduce.study import Reproduction
 
 VOID = {"meta", "input", "br", "hr"}
 

@@ -16,9 +16,9 @@ from ackademy.stats.claims import Bound, Case, Claim
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.results import Name
 from ackademy.stats.run_tables import COLUMNS
-from ackademy.studies import reproduce
-from ackademy.studies.experiment_files import Experiment, Row
-from ackademy.studies.reproduce import Reproduced, Reproduction, check_rows, difference_ratio
+from ackademy.studies.reproduce import study as reproduce
+from ackademy.studies.reproduce.files import Experiment, Row
+from ackademy.studies.reproduce.study import Reproduced, Reproduction, check_rows, difference_ratio
 
 
 def test_deterministic_row_is_run_once_and_missing_rows_never(result: Reproduction) -> None:

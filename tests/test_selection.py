@@ -15,15 +15,25 @@ import pytest
 
 pytest.importorskip("flax", reason="needs train: an extra")
 
-from ackademy import _core
+from ackademy import _core, lookup
 from ackademy.backends import distributions, link_lists
 from ackademy.backends.link_lists import Link
 from ackademy.backends.runs import simulate
 from ackademy.errors import TrainingError
-from ackademy.learn import deep, deep_recipe, noiseless, ppo, ranges, rollouts, seeds, selection
+from ackademy.learn import (
+    deep,
+    deep_recipe,
+    noiseless,
+    ranges,
+    recipe_source,
+    rollouts,
+    seeds,
+    selection,
+)
 from ackademy.learn.episode_source import Sizes
 from ackademy.learn.layers import Dense
 from ackademy.learn.selection import Judge, Judgement
+from ackademy.learn.trained import Snapshot
 from ackademy.learn.training_log import Checkpoints
 from ackademy.policies import policy_files
 from commands import ackademy_command
@@ -314,7 +324,7 @@ def test_snapshots_are_spread_over_the_last_fifth() -> None:
     for index in range(100):
         weights = {"w": np.full(1, index, np.float32)}
         log.add(rollouts.Policy(weights, np.zeros(1, np.float32)), 10 * index)
-    last = ppo.Snapshot(1000, {})
+    last = Snapshot(1000, {})
     assert [one.decisions for one in log.snapshots(last, 3)] == [800, 900, 1000]
     assert [float(one.weights["w"][0]) for one in log.snapshots(last, 3)[:2]] == [80.0, 90.0]
     assert log.snapshots(last, 1) == (last,)
@@ -377,3 +387,37 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     )
     assert status == 2
     assert "choose = 5: allowed: a whole number from 3 to 4" in errors
+
+
+def test_a_class_that_is_left_out_is_not_drawn() -> None:
+    path = lookup.find("flagship", "recipe", TrainingError)
+    usual = recipe_source.read(deep_recipe.read(path))
+    less = deep_recipe.read(path, changes={"without_classes": ["G", "H", "I"]})
+    own = recipe_source.read(less)
+    assert isinstance(usual, _core.Distribution)
+    assert isinstance(own, _core.Distribution)
+    assert own.classes == [kind for kind in usual.classes if kind not in "GHI"]
+    kept = [usual.classes[place] not in "GHI" for place in usual.class_of_each]
+    whole = usual.weights(1.0)
+    assert own.weights(1.0) == [w for w, is_kept in zip(whole, kept, strict=True) if is_kept]
+    assert own.digest != usual.digest
+    drawn = [own.draw(seed, 1.0).controllers for seed in range(40)]
+    assert len({name for names in drawn for name in names}) == 1
+    assert less.policy_about.endswith("trained on flagship without G, H, I")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('without_classes = ["Z"]', "without_classes = ['Z']: allowed: some of A, B, not all"),
+        ('without_classes = ["A", "B"]', "allowed: some of A, B, not all"),
+        ('without_classes = "A"', "without_classes = 'A': allowed: a list of texts"),
+    ],
+)
+def test_classes_that_cannot_be_left_out_are_refused(place: Path, line: str, told: str) -> None:
+    file = place / "recipe.toml"
+    file.write_text(f"{line}\n{file.read_text()}")
+    with pytest.raises(TrainingError) as error:
+        recipe_source.read(deep_recipe.read(file))
+    assert str(error.value).startswith(f"{file}: without_classes = ")
+    assert str(error.value).endswith(told)

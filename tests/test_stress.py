@@ -21,9 +21,10 @@ from ackademy.cli import app
 from ackademy.runner import experiments
 from ackademy.runner.engines import kept, local
 from ackademy.stats import omniscient
-from ackademy.studies import stress, stress_space
-from ackademy.studies.stress import Network, Study, Tried
-from ackademy.studies.stress_space import Dimension, Space
+from ackademy.studies.stress import search as stress
+from ackademy.studies.stress import space as stress_space
+from ackademy.studies.stress.search import Network, Study, Tried
+from ackademy.studies.stress.space import Dimension, Space
 
 PLANTED = '''\
 class Mine:

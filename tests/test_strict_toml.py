@@ -12,7 +12,8 @@ from ackademy import _core, files, lookup, papers
 from ackademy.backends import schemes
 from ackademy.errors import AckademyError
 from ackademy.policies import cards, policy_files
-from ackademy.studies import experiment_files, league
+from ackademy.studies.league import suite as league
+from ackademy.studies.reproduce import files as experiment_files
 from ackademy.toml_table import TomlTable
 
 ROOT = Path(__file__).parents[1]
@@ -59,7 +60,7 @@ def message(read: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("about", "abuot", "abuot = 'Two schemes.': allowed: no such key, only title, about"),
+        ("about", "abuot", "abuot = 'Two schemes.': allowed: no such key, only runs, by"),
         ("runs = 2", "runs = 0", "runs = 0: allowed: a whole number from 1"),
         ("runs = 2", "runs = 2.5", "runs = 2.5: allowed: a whole number from 1"),
         ("runs = 2", "runs = true", "runs = True: allowed: a whole number from 1"),

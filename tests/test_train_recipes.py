@@ -55,10 +55,10 @@ def test_a_network_of_ones_own_is_a_scenario_with_changes() -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"training.trees": 0}, "training.trees = 0: allowed: a whole number from 1 to 10000"),
+        ({"training.trees": 0}, "training.trees = 0: allowed: a whole number from 1"),
         ({"training.phase": "late"}, "training.phase = 'late': allowed: all, ca"),
-        ({"training.duration_s": True}, "training.duration_s = True: allowed: a number from 1"),
-        ({"training.leaves": 3}, "leaves: no such key; allowed: duration_s, "),
+        ({"training.duration_s": True}, "training.duration_s = True: allowed: a number above 0"),
+        ({"training.leaves": 3}, "training.leaves: allowed: duration_s, "),
         ({"seed": -1}, "seed = -1: allowed: a whole number from 0"),
         ({"network": [{"name": "L=5"}]}, "setup L=5: allowed: L=PACKETS,K=SENDERS"),
         ({"seed.one": 1}, "seed = 1: allowed: a table"),
@@ -74,10 +74,6 @@ def test_a_wrong_field_is_one_line(changes: dict[str, object], told: str) -> Non
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("ppo --distribution mixed", "train ppo: now `ackademy train aurora_mixed`"),
-        ("lp-tcp --setup L=50,K=1", "`ackademy train lp_tcp`, with --only L=50,K=1"),
-        ("drl_cc --network s1", "train --network: allowed: --only"),
-        ("flagship --seeds 1", "train --seeds: allowed: --set"),
         ("drl_cc --only s9", "--only s9: allowed: s1, rate2"),
         ("aurora_mixed --only s1", "--only s1: allowed: with a recipe that lists networks"),
         ("flagship --engine ray", "--engine, --address: allowed: with a recipe of one policy"),

@@ -13,7 +13,7 @@ from ackademy import _core
 from ackademy.errors import ExperimentError
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies import experiment_files
+from ackademy.studies.reproduce import files as experiment_files
 from commands import ackademy_command
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,7 +20,7 @@ from ackademy.policies import cards, zoo
 from ackademy.policies.cards import FixedSet
 from ackademy.runner import cases, experiments, measured
 from ackademy.runner.engines import local
-from ackademy.studies import sources
+from ackademy.studies.evaluate import sources
 
 safetensors = pytest.importorskip("safetensors.numpy", reason="needs train: an extra")
 

@@ -382,7 +382,7 @@ def joining_table(chosen: Sequence[Scheme]) -> str:
             found[1].append(between(t_interval(queues), 2))
         rows.append([f"`{scheme.label}`", *found[0], *found[1]])
     links = [f"{rate:g} Mb/s, {rtt_ms:g} ms" for rate, rtt_ms in LINKS]
-    kinds = (f"Jain: {links[0]}", *links[1:], f"queue: {links[0]}", *links[1:])
+    kinds = [f"{what}, {link}" for what in ("Jain", "queue in RTT") for link in links]
     return table(("scheme", *kinds), rows)
 
 

@@ -3,7 +3,10 @@
     python tools/results.py            write every table into its page
     python tools/results.py --check    say which pages differ from their data; status 1 if any does
     python tools/results.py --list     command, hours and program of each CSV file
-    python tools/results.py --make     run the commands whose file is not of this program
+    python tools/results.py --make     run the commands whose tables are not of this program
+
+`--make` leaves out what needs more than this project (`needs` in sources.toml), unless a table is
+named. A killed one continues: tables that are made are kept, and so are the studies' cells.
 
 A page has a table between `<!-- table: NAME -->` and `<!-- end -->`. Fields after the name,
 separated by `;`, with several values separated by `|`:
@@ -11,6 +14,7 @@ separated by `;`, with several values separated by `|`:
     columns: A | B = C   these columns, in this order; column C under the heading B
     where: A = x         only lines whose column A is x
     metrics: A = key     of a file with a column `metric`: this metric under the heading A
+    one: A               the first line of each value of column A
     first: 10            only so many lines
 
 The columns `X ±`, or `X low` and `X high`, are the 95 % interval of X and are shown in its cell.
@@ -22,12 +26,13 @@ import argparse
 import csv
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import result_tables
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -85,7 +90,9 @@ def pivoted(rows: list[Row], metrics: list[str]) -> list[Row]:
 def fields(text: str) -> tuple[str, dict[str, list[str]]]:
     """The name of a table and what its marker asks for."""
     name, *rest = (part.strip() for part in text.split(";"))
-    asked: dict[str, list[str]] = {"columns": [], "where": [], "metrics": [], "first": []}
+    asked: dict[str, list[str]] = {
+        "columns": [], "where": [], "metrics": [], "one": [], "first": [],
+    }  # fmt: skip
     for part in rest:
         field, _, value = part.partition(":")
         asked[field] += [one.strip() for one in value.split("|")]
@@ -101,6 +108,10 @@ def table(marker: str) -> str:
         rows = [row for row in rows if row[column] == value]
     if asked["metrics"]:
         rows = pivoted(rows, asked["metrics"])
+    if asked["one"]:
+        rows = list({row[column]: row for column in asked["one"] for row in rows[::-1]}.values())[
+            ::-1
+        ]
     rows = rows[: int(*asked["first"])] if asked["first"] else rows
     columns = [column for row in rows for column in row]
     columns = asked["columns"] or [
@@ -127,13 +138,22 @@ def drawn(text: str) -> str:
     return BLOCK.sub(lambda found: found[1] + table(found[2]) + found[3], text)
 
 
-def sources() -> dict[str, dict[str, Any]]:
-    """What made each CSV file, by its name."""
-    return {
-        name: entry
-        for entry in tomllib.loads((DATA / "sources.toml").read_text(encoding="utf-8"))["source"]
-        for name in entry["tables"]
-    }
+def sources() -> list[dict[str, Any]]:
+    """What makes the CSV files: command, hours, `tables` that are made, others `by_hand`."""
+    found: list[dict[str, Any]] = tomllib.loads(
+        (DATA / "sources.toml").read_text(encoding="utf-8")
+    )["source"]
+    return found
+
+
+def names_of(entry: dict[str, Any]) -> list[str]:
+    """The CSV files of a source."""
+    return [*entry.get("tables", {}), *entry.get("by_hand", [])]
+
+
+def commands_of(entry: dict[str, Any]) -> list[str]:
+    """The commands that a source takes, one for each of its words."""
+    return [entry["command"].replace("{each}", word) for word in entry.get("each", [""])]
 
 
 def program() -> str:
@@ -147,24 +167,63 @@ def program() -> str:
     return done.stdout.strip()
 
 
+def of_program(name: str, entry: dict[str, Any], made: dict[str, list[str]]) -> str:
+    """The program of a table: the one that made it, or what its source says."""
+    if name in entry.get("tables", {}) and name in made:
+        return made[name][1]
+    return str(entry.get("program", "not made yet"))
+
+
+def made_tables() -> dict[str, list[str]]:
+    """The command and the program of each table that `--make` made."""
+    found: dict[str, list[str]] = (
+        json.loads(MADE.read_text(encoding="utf-8")) if MADE.exists() else {}
+    )
+    return found
+
+
+def due(names: list[str], made: dict[str, list[str]], now: str) -> list[dict[str, Any]]:
+    """The sources with a table that is not of this program, those with needs if they are named."""
+    found = []
+    for entry in sources():
+        own = [name for name in entry.get("tables", {}) if not names or name in names]
+        stale = [name for name in own if made.get(name) != [entry["command"], now]]
+        if stale and "needs" in entry and not names:
+            print(f"{', '.join(stale)}: left out; needs {entry['needs']}; name them to make them")
+        elif stale:
+            found.append(entry | {"tables": {name: entry["tables"][name] for name in stale}})
+    return found
+
+
 def make(names: list[str]) -> None:
-    """Run the commands whose files are not of this program and copy what they write."""
-    made = json.loads(MADE.read_text(encoding="utf-8")) if MADE.exists() else {}
-    now = program()
-    for name, entry in sources().items():
-        if "writes" not in entry or (names and name not in names):
-            continue
-        command, writes = (entry[key].replace("{name}", name) for key in ("command", "writes"))
-        if made.get(name) == [command, now]:
-            print(f"{name}: of this program")
-            continue
-        print(f"{name}: {command} ({entry['hours']} h)", flush=True)
-        environment = f"{Path(sys.executable).parent}:$PATH"
-        subprocess.run(f"PATH={environment} {command}", shell=True, cwd=ROOT, check=True)
-        if (ROOT / writes).resolve() != DATA / f"{name}.csv":
-            shutil.copyfile(ROOT / writes, DATA / f"{name}.csv")
-        made[name] = [command, now]
+    """Run the commands whose tables are not of this program, and write their CSV files."""
+    made, now = made_tables(), program()
+    todo = due(names, made, now)
+    print(f"{len(todo)} sources, {sum(entry['hours'] for entry in todo):.2g} h of one core")
+    (ROOT / "reports").mkdir(exist_ok=True)
+    for entry in todo:
+        for command in commands_of(entry):
+            print(f"{', '.join(entry['tables'])}: {command} ({entry['hours']} h)", flush=True)
+            environment = f"{Path(sys.executable).parent}:$PATH"
+            subprocess.run(f"PATH={environment} {command}", shell=True, cwd=ROOT, check=True)
+        for name, spec in entry["tables"].items():
+            rows = result_tables.rows_of(ROOT, spec, entry.get("each", []))
+            result_tables.write_rows(DATA / f"{name}.csv", rows)
+            made[name] = [entry["command"], now]
         MADE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def show_sources() -> None:
+    """Print the command, the hours and the program of each CSV file, and all hours."""
+    made = made_tables()
+    for entry in sources():
+        for name in names_of(entry):
+            by_hand = "" if name in entry.get("tables", {}) else "; put together by hand"
+            print(f"{name}: {of_program(name, entry, made)}{by_hand}")
+        needs = f", needs {entry['needs']}" if "needs" in entry else ""
+        each = f" for {', '.join(entry['each'])}" if "each" in entry else ""
+        print(f"    {entry['command']}{each} ({entry['hours']} h{needs})")
+    print(f"{sum(entry['hours'] for entry in sources()):.3g} h of one core in all")
 
 
 def main() -> None:
@@ -176,9 +235,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="only these CSV files")
     asked = parser.parse_args()
     if asked.list:
-        for name, entry in sources().items():
-            print(f"{name}: {entry['command'].replace('{name}', name)}")
-            print(f"    {entry['hours']} h; {entry.get('program', 'made by --make')}")
+        show_sources()
         return
     if asked.make:
         make(asked.names)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ackademy._core import CODE_HASH, Scenario
     from ackademy.backends.controllers import Controller
-    from ackademy.backends.runs import Metrics, Run, run
     from ackademy.errors import (
         AckademyError,
         ControllerError,
@@ -27,7 +26,9 @@ if TYPE_CHECKING:
         ScenarioError,
     )
     from ackademy.stats import formulas, intervals, metrics
+    from ackademy.stats.run_metrics import Metrics
     from ackademy.studies.compare import Comparison, compare
+    from ackademy.studies.run import Run, run
 
 __version__ = "0.1.0"
 
@@ -65,11 +66,11 @@ _MODULE_OF = {
     "CODE_HASH": "_core",
     "Controller": "backends.controllers",
     "Comparison": "studies.compare",
-    "Metrics": "backends.runs",
-    "Run": "backends.runs",
+    "Metrics": "stats.run_metrics",
+    "Run": "studies.run",
     "Scenario": "_core",
     "compare": "studies.compare",
-    "run": "backends.runs",
+    "run": "studies.run",
 }
 """modules by the names they define"""
 _MODULES = {

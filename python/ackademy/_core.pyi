@@ -122,7 +122,7 @@ class Episodes:
 
     Each has up to `agents` learning flows, in the order of the scenario's entries; an agent without
     a flow is never due. Every array stays the same object and is written in place, while the other
-    threads of Python go on: read it between calls only. While another thread is in a call,
+    threads of Python continue: read it between calls only. While another thread is in a call,
     `reset`, `step`, `tables` and the arrays are refused with a RuntimeError; an array that was
     fetched before is not protected.
     """
@@ -173,7 +173,7 @@ class Episodes:
 
         Raises:
             ValueError: if a drawn scenario has no learning flow, or more than `agents`.
-            RuntimeError: if another thread is in a call, or an array is held for writing.
+            RuntimeError: if another thread is in a call, or an array is borrowed for writing.
         """
     def step(self, actions: npt.NDArray[np.int64] | npt.NDArray[np.float32]) -> None:
         """Answer for the agents that are due, and run each simulation until the next decision.
@@ -261,7 +261,7 @@ class Episodes:
 
 @final
 class Flow:
-    """What a controller is told about its flow before the first packet."""
+    """What a controller receives about its flow before the first packet."""
 
     @property
     def mss_bytes(self) -> int:
@@ -779,7 +779,7 @@ def simulate(
     python_controllers: Mapping[str, ControllerClass] | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> _Tables:
-    """Run one simulation; the other threads of Python go on unless a controller is Python's.
+    """Run one simulation; the other threads of Python continue unless a controller is Python's.
 
     Args:
         scenario: what to simulate.

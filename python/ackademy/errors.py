@@ -1,13 +1,13 @@
 """Everything that Ackademy raises on purpose. Each message says what to do next.
 
-A Python controller that raises is not in this list: its own exception surfaces as it is.
+A Python controller that raises is not in this list: its own exception is raised unchanged.
 """
 
 from __future__ import annotations
 
 
 class AckademyError(Exception):
-    """Base of all: `except AckademyError` catches what the user can mend."""
+    """Base of all: `except AckademyError` catches what the user can fix."""
 
 
 class FileError(AckademyError):

@@ -1,4 +1,4 @@
-"""How the command ends: one line for what the user can mend, and the exit status."""
+"""How the command ends: one line for what the user can fix, and the exit status."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ackademy import user_code
 from ackademy.errors import AckademyError
 
 CUT_OFF, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""exit statuses: standard output is closed; the user can mend the cause; Ctrl-C"""
+"""exit statuses: standard output is closed; the user can fix the cause; Ctrl-C"""
 
 
 def status_of(app: Callable[[], None]) -> int:
-    """Run a command and return its exit status; what the user can mend is told on stderr.
+    """Run a command and return its exit status; faults that the user can fix are printed on stderr.
 
-    Whatever else is raised is a defect of this program and goes on to the caller.
+    Any other exception is a defect of this program and is raised to the caller.
     """
     _open_standard_streams()
     try:

@@ -67,7 +67,7 @@ def is_folder(path: Path | str) -> bool:
 
 
 def expanded(word: Path | str) -> Path:
-    """A path, its `~` replaced by a home; as it is if there is no such home."""
+    """A path, its `~` replaced by a home; unchanged if there is no such home."""
     return Path(os.path.expanduser(word))
 
 

@@ -3,7 +3,7 @@
 A name stands for a file in the folder of its kind: `deep_buffer` for `scenarios/deep_buffer.toml`,
 `gap/fast` for `scenarios/gap/fast.toml`, `aurora_mixed` for the folder `policies/aurora_mixed`.
 Folders of the kind are looked for here, above, and in what the package ships, the folder `data/` of
-the repository. A path that exists is taken as it is. This module imports nothing that takes time:
+the repository. A path that exists is used unchanged. This module imports nothing that takes time:
 shell completion uses it.
 """
 
@@ -48,7 +48,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyError) -> Path:
-    """The file of a name; for a policy, its folder. A path that exists is taken as it is.
+    """The file of a name; for a policy, its folder. A path that exists is used unchanged.
 
     Args:
         word: a path, a name of `names(kind)`, or a path as it would be in the repository, such as
@@ -68,17 +68,8 @@ def find(word: str | Path, kind: Kind, error: type[AckademyError] = AckademyErro
     return found
 
 
-def scenario_files(words: Sequence[str | Path]) -> list[Path]:
-    """The files of several names, paths or patterns such as `*_buffer`.
-
-    Raises:
-        ScenarioError: if a name or a pattern has no file.
-    """
-    return [path for _, path in scenarios_of(words)]
-
-
 def scenarios_of(words: Sequence[str | Path]) -> list[tuple[str, Path]]:
-    """The files of `scenario_files`, each with the name by which it was asked for.
+    """Files of names, paths or patterns as `scenarios/*_buffer.toml`, each with its name.
 
     The name is the word without `.toml`; of a pattern, the folder and the name of each file.
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path, PurePath
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from ackademy import files
 from ackademy.errors import ExperimentError, ScenarioError
 
 T = TypeVar("T", bound=str)
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Fields = TypeVar("Fields", bound=DataclassInstance)
+else:
+    Fields = TypeVar("Fields")
 SHOWN_MAX = 200
 """characters of a value in an error"""
 
@@ -50,6 +56,40 @@ class TomlTable:
                 raise self.error(key, value, f"no such key, only {', '.join(allowed)}")
         return self
 
+    def into(self, kind: type[Fields], *more: str, **given: Any) -> Fields:  # noqa: ANN401
+        """A dataclass from a table whose keys are its fields, each read by its type.
+
+        A text, one of a `Literal`, a number from 0, a switch, a list of texts, a table. A field
+        with a default may be absent.
+
+        Args:
+            kind: the dataclass.
+            more: keys that are read elsewhere.
+            given: fields that are not read here.
+
+        Raises:
+            ExperimentError: if a key is unknown, or a field is missing or not allowed.
+        """
+        own = [field for field in fields(kind) if field.name not in given]
+        self.only(*more, *(field.name for field in own))
+        types, found = get_type_hints(kind), dict(given)
+        for field in own:
+            is_needed = field.default is MISSING and field.default_factory is MISSING
+            if is_needed or field.name in self.values:
+                found[field.name] = self._typed(field.name, types[field.name])
+        return kind(**found)
+
+    def _typed(self, key: str, kind: object) -> object:
+        if get_origin(kind) is Literal:
+            return self.choice(key, get_args(kind))
+        if get_origin(kind) is tuple:
+            return tuple(self.strings(key))
+        if kind in (str, float):
+            return self.string(key) if kind is str else self.number(key)
+        if kind is bool:
+            return self.switch(key)
+        return self.table(key).values
+
     def string(self, key: str, default: str | None = None) -> str:
         """A text; the default if the key is absent."""
         value = self.values.get(key, default)
@@ -76,7 +116,7 @@ class TomlTable:
             raise self.error(key, value, f"a whole number from {low} to {high}")
         return value
 
-    def switch(self, key: str, *, default: bool) -> bool:
+    def switch(self, key: str, *, default: bool | None = None) -> bool:
         """True or false; the default if the key is absent."""
         value = self.values.get(key, default)
         if not isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Python files of the user: loaded by path, and what goes wrong in them told by their own frames.
+"""Python files of the user: loaded by path, and the faults in them, shown by their own frames.
 
-A controller or a reward that raises is the user's to mend. The frames of this project around it
+A controller or a reward that raises is the user's to fix. The frames of this project around it
 say nothing to them, so `told` leaves them out.
 """
 

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 /// What went wrong, in one line that says what to do about it.
 #[derive(Debug)]
 pub enum Error {
-    /// The user can mend it: a wrong value, a missing capability, an old kernel. Exit status 2.
+    /// The user can fix it: a wrong value, a missing capability, an old kernel. Exit status 2.
     Input(String),
     /// The machine refused something that should work. Exit status 1.
     System(String),

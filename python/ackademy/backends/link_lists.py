@@ -24,7 +24,7 @@ class Link:
     """class that a distribution drew it from; `file` for a file"""
     scenario: _core.Scenario
     flows: tuple[str, ...] = ("*",)
-    """patterns of the entries that are judged"""
+    """patterns of the entries that are evaluated"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,8 @@ from ackademy.files import check_ending
 
 SEED_MAX = 2**63 - 1
 """of a run; where seeds count up, `distributions.seeds` bounds the last of them"""
-FIT_SEED_MAX = 2**32 - 1
-"""of a fit by scikit-learn"""
 RUNS_MAX = 1_000_000
 JOBS_MAX = 1024
-EPISODES_MAX = 100_000_000
 SAMPLE_MS_MAX = 1e9
 """as the core has it"""
 

@@ -20,7 +20,7 @@ def certify_command(
     policy: Annotated[
         str,
         typer.Argument(
-            help="A policy over the law own_queue, by folder or name.",
+            help="A policy over own_queue, by folder or name.",
             autocompletion=completion.policies,
         ),
     ],

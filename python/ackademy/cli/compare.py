@@ -12,8 +12,8 @@ from ackademy.cli.studies import Study, study
 from ackademy.errors import AckademyError
 
 if TYPE_CHECKING:
-    from ackademy.studies.league import Suite
-    from ackademy.studies.league_report import Played
+    from ackademy.studies.league.report import Played
+    from ackademy.studies.league.suite import Suite
 
 
 @study(runs="Runs of each scheme, with seeds 1, 2, ...; 5, or the suite's number.")
@@ -112,7 +112,8 @@ def compare_command(
 def _league(own: Study, name: str, only: str | None, thin: int, worst: int | None) -> None:
     """Run the missing cells of a league and report it."""
     from ackademy.cli import running, stress
-    from ackademy.studies import league, league_report
+    from ackademy.studies.league import report as league_report
+    from ackademy.studies.league import suite as league
 
     suite = league.load(name, thin)
     own.begin(f"league-{suite.name}-{own.backend}")
@@ -123,14 +124,16 @@ def _league(own: Study, name: str, only: str | None, thin: int, worst: int | Non
 
 
 def _played(own: Study, suite: Suite, only: str) -> Played:
-    from ackademy.studies import harm_matrix, league, league_oracle, league_scores
-    from ackademy.studies.league_report import Played
+    from ackademy.studies.league import harm as harm_matrix
+    from ackademy.studies.league import scores as league_scores
+    from ackademy.studies.league import suite as league
+    from ackademy.studies.league.report import Played
 
     runs, is_sim = own.runs or suite.runs, own.backend == "sim"
     cases = league.scheme_cases(suite, runs, own.backend, only)
     meetings = harm_matrix.meetings(suite) if only == "*" and is_sim else []
     transfers = harm_matrix.transfers(suite) if meetings else []
-    oracle = league_oracle.cases(suite, runs, only) if is_sim else []
+    oracle = league.oracle_cases(suite, runs, only) if is_sim else []
     folder = own.work / f"league-{suite.name}"
     cells = [cell for one in (*cases, *oracle) for cell in one.cells]
     cells += [cell for one in meetings for cell in one.cells]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from ackademy.backends.schemes import Scheme
     from ackademy.policies.cards import FixedSet
-    from ackademy.studies.evaluate_report import Evaluated
-    from ackademy.studies.sources import Source
+    from ackademy.studies.evaluate.report import Evaluated
+    from ackademy.studies.evaluate.sources import Source
 
 RIVALS = ("cubic", "new_reno", "bbr3")
 CARD_S = 20.0
@@ -99,7 +99,9 @@ def evaluate_command(
     from ackademy.backends import schemes as all_schemes
     from ackademy.cli import running
     from ackademy.policies import cards
-    from ackademy.studies import evaluate, evaluate_report, sources
+    from ackademy.studies.evaluate import report as evaluate_report
+    from ackademy.studies.evaluate import sources
+    from ackademy.studies.evaluate import study as evaluate
 
     words = [*schemes, *(RIVALS if len(schemes) == 1 else ())]
     given = running.settings(param, schemes[0])
@@ -150,8 +152,8 @@ def _evaluated(
     from ackademy import folders
     from ackademy.runner import measured
     from ackademy.runner.cases import Plan
-    from ackademy.studies import evaluate
-    from ackademy.studies.evaluate_report import Evaluated
+    from ackademy.studies.evaluate import study as evaluate
+    from ackademy.studies.evaluate.report import Evaluated
     from ackademy.toml_table import TomlTable
 
     metrics = (*evaluate.METRICS, *(f"counted:{name}" for name in evaluate.COUNTED))

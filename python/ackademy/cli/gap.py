@@ -66,7 +66,8 @@ def gap_command(
     from ackademy.backends import schemes
     from ackademy.cli import running
     from ackademy.runner import experiments
-    from ackademy.studies import gap, gap_report
+    from ackademy.studies.gap import report as gap_report
+    from ackademy.studies.gap import study as gap
 
     words = ",".join(cc) if cc else CC
     ours = schemes.parse(words, running.settings(param, words))

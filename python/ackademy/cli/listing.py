@@ -38,7 +38,7 @@ def list_command(
     from rich.table import Table
 
     from ackademy.console import Console
-    from ackademy.studies import experiment_files
+    from ackademy.studies.reproduce import files as experiment_files
 
     console = Console()
     if controller is not None:

@@ -13,7 +13,7 @@ def new_command(
     kind: Annotated[templates.Kind, typer.Argument(help="Kind of file.")],
     name: Annotated[str, typer.Argument(help="Name: letters, digits and _.")],
 ) -> None:
-    """Write a controller, reward, scenario, experiment or policy that runs as it is.
+    """Write a controller, reward, scenario, experiment or policy that runs without changes.
 
     Nothing is overwritten.
 

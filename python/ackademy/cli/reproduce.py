@@ -40,8 +40,8 @@ def reproduce_command(
 ) -> None:
     """Reproduce a table or figure of a paper, or all of them, beside the published numbers.
 
-    Printed are how many claims of the paper hold, those that do not, and the means of the table.
-    The report has all numbers with their intervals, all claims and the assumptions.
+    It prints how many claims of the paper hold, those that do not, and the means of the table. The
+    report has all numbers with their intervals, all claims and the assumptions.
 
     Finished simulations are kept: an interrupted command continues where it stopped.
 
@@ -115,7 +115,7 @@ def report_command(
     """
     from ackademy import papers
     from ackademy.console import Console
-    from ackademy.studies import experiment_files
+    from ackademy.studies.reproduce import files as experiment_files
 
     console = Console()
     written = 0

@@ -66,20 +66,20 @@ def run_command(
 
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
     """
-    from ackademy.backends import runs
+    from ackademy.backends.runs import read_scenario
     from ackademy.cli import running
     from ackademy.console import Console
     from ackademy.files import check_output_folder, write
     from ackademy.render import report as render
-    from ackademy.render import run as reports
     from ackademy.render import terminal
+    from ackademy.studies import run as runs
 
     console = Console(stderr=options.is_stdout(json, csv))
     options.check_exports(json, csv, html)
     check_output_folder(parquet)
     given = running.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
-    parsed = runs.read_scenario(scenario, overrides=options.overrides(settings))
+    parsed = read_scenario(scenario, overrides=options.overrides(settings))
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
     running.warn_of_idle([parsed])
@@ -97,7 +97,7 @@ def run_command(
     except KeyboardInterrupt:
         running.fail("interrupted; nothing was written")
         raise typer.Exit(running.INTERRUPTED) from None
-    report = reports.report(result, running.command())
+    report = runs.report(result, running.command())
     render.show(report, console)
     if parquet:
         result.write_parquet(parquet)
@@ -105,14 +105,10 @@ def run_command(
     if html:
         write(html, render.page(report))
         console.print(f"report: {html}", highlight=False)
-    if not (json or csv):
-        return
-    from ackademy.render import exports
-
     if json:
-        options.export(json, exports.run_json(result))
+        options.export(json, runs.run_json(result))
     if csv:
-        options.export(csv, exports.run_csv(result))
+        options.export(csv, runs.run_csv(result))
 
 
 def only(found: list[schemes.Scheme]) -> schemes.Scheme:

@@ -88,7 +88,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except experiments.Interrupted as stop:
-        fail(f"interrupted: {stop}; run the same command again to go on:\n  {command()}")
+        fail(f"interrupted: {stop}; run the same command again to continue:\n  {command()}")
         raise typer.Exit(INTERRUPTED) from None
 
 

@@ -46,7 +46,7 @@ def scorecard_command(
     ] = None,
     card: Annotated[str, typer.Option(help="The rows: a file of scorecards/.")] = CARD,
 ) -> None:
-    """Judge a controller by the evaluations of RFC 9743, beside other controllers.
+    """Run the evaluations of RFC 9743 on a controller, beside other controllers.
 
     Finished runs are kept: an interrupted command continues where it stopped, and the next card
     finds the runs of the rivals.
@@ -122,7 +122,7 @@ def _limits(card: Card, runs: int | None, backend: str, *, quick: bool) -> Limit
 
 
 def _name_parts(plan: Plan, rows: list[str]) -> list[str]:
-    """What tells the files of cards apart."""
+    """What distinguishes the files of cards."""
     kept = stem(plan.scheme.label.split("/")[-1])
     backend = [plan.backend] if plan.backend != "sim" else []
     quick = plan.limits.quick_words

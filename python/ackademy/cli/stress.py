@@ -22,12 +22,14 @@ from ackademy.errors import ControllerError, ScenarioError
 from ackademy.files import check_output_folder, file_name, write
 from ackademy.render import markdown, terminal
 from ackademy.runner import engines, experiments
-from ackademy.studies import stress, stress_report, stress_space
-from ackademy.studies.stress import Finding, Method, Network, Study, Tried
-from ackademy.studies.stress_space import Space
+from ackademy.studies.stress import report as stress_report
+from ackademy.studies.stress import search as stress
+from ackademy.studies.stress import space as stress_space
+from ackademy.studies.stress.search import Finding, Method, Network, Study, Tried
+from ackademy.studies.stress.space import Space
 
 if TYPE_CHECKING:
-    from ackademy.studies.league import Suite
+    from ackademy.studies.league.suite import Suite
 
 KEEP_MAX = 100
 LEAGUE_KEPT = 8

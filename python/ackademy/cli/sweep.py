@@ -14,9 +14,16 @@ from ackademy.cli.studies import Study, study
 def sweep_command(
     own: Study,
     scenarios: Annotated[
-        list[str], typer.Argument(metavar="SCENARIO...", autocompletion=completion.scenarios)
+        list[str],
+        typer.Argument(
+            help="Scenarios, by file or name.",
+            metavar="SCENARIO...",
+            autocompletion=completion.scenarios,
+        ),
     ],
-    cc: Annotated[str, typer.Option(help="As of `compare`; beta=0.5..0.9 is a range.")] = "",
+    cc: Annotated[
+        str, typer.Option(help="Schemes, as of `compare`; a range as cubic:beta=0.5..0.9.")
+    ] = "",
     settings: options.Overrides = None,
 ) -> None:
     """Run schemes at several values of one setting, or of one field of the scenarios.

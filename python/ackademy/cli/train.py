@@ -38,7 +38,7 @@ def train_command(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Of what the recipe lists, only networks or variants of this name; repeatable.",
+            help="Of what the recipe lists, only networks of this name; repeatable.",
             metavar="NAME",
         ),
     ] = None,
@@ -113,7 +113,7 @@ def train_command(
         described = tomllib.loads(read_text(file, error=TrainingError))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise TrainingError(f"{file}: {error}") from None
-    kind = "variants" if "variant" in described else described.get("learner")
+    kind = described.get("learner")
     has_selection = "selection" in described or any(
         word.strip().startswith("selection.") for word in settings or ()
     )

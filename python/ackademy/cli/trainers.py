@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ackademy import lookup
-from ackademy.cli.options import REPORTS, EngineName
+from ackademy.cli.options import EngineName
 from ackademy.cli.running import lacks_training, stopped
 from ackademy.cli.train_progress import episodes, staged_lines, stages, tenths
 from ackademy.console import Console
 from ackademy.errors import ScenarioError, TrainingError
-from ackademy.files import check_output_folder, file_name, write
+from ackademy.files import check_output_folder, file_name
 from ackademy.folders import TRAINED, check_policy_folder, is_file, new_policy_folder, work_name
 from ackademy.render.numbers import significant
 from ackademy.runner import engines, experiments
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import polars as pl
     import typer
 
-    from ackademy.learn.ablations import Line
     from ackademy.learn.deep import Opener, TrainingResult
     from ackademy.learn.host_training import HostTrained
     from ackademy.learn.lp_tcp.training import Stage
@@ -181,39 +180,6 @@ def selected(asked: Asked) -> None:
     console.say(f"{selection_card.verdict(found)}\n{took:.0f} s in all; policy: {out}")
 
 
-def variants(asked: Asked) -> None:
-    """Variants of a recipe that each differ in one part, trained and set side by side."""
-    csv = asked.out or REPORTS / f"{asked.name}.csv"
-    if csv.suffix != ".csv":
-        raise TrainingError(f"--out {csv}: allowed: a CSV file, since variants leave no policy")
-    try:
-        from ackademy.learn import ablations, seeds
-        from ackademy.learn import deep as deep_of
-    except ImportError as error:
-        raise lacks_training(error) from None
-    read = ablations.read(asked.file, quick=asked.is_quick, changes=asked.changes)
-    recipes = {name: read[name] for name in asked.chosen(list(read))}
-    make, place = deep_of.Here(asked.threads), asked.work / "selection"
-    for own in recipes.values():
-        seeds.entering_of(own, make)  # none is trained before all are checked
-    console, start, found = Console(), time.monotonic(), {}
-    try:
-        with stages(console, staged_lines(console)) as stage:
-            for name, own in recipes.items():
-                plan, links = seeds.plan(asked.file, own, asked.changes)
-                judge = seeds.judge_of(own, links, asked.threads, place)
-
-                def of_variant(told: str, name: str = name) -> Callable[[int, int], None]:
-                    return stage(f"{name}, {told}")
-
-                found[name] = seeds.train(own, plan, make, judge, place, of_variant)
-    except KeyboardInterrupt:
-        raise _kept(place) from None
-    console.print(_variants_table(ablations.lines(found)))
-    write(csv, ablations.frame(found).write_csv(float_precision=4))
-    console.say(f"{time.monotonic() - start:.0f} s; every policy: {csv}")
-
-
 def host(asked: Asked) -> None:
     """Agents of a host by deep deterministic policy gradient, one per network of the recipe."""
     try:
@@ -313,7 +279,6 @@ KINDS: Mapping[str, Callable[[Asked], None]] = {
     "ppo": deep,
     "selected": selected,
     "evolution": selected,
-    "variants": variants,
     "ddpg": host,
     "forest": forest,
     "q_table": q_table,
@@ -335,7 +300,7 @@ def interrupted(folder: Path) -> str:
     from ackademy.learn import checkpoint, training_log
 
     if checkpoint.found(folder):
-        return f"interrupted; go on with --resume from the checkpoint in {folder}"
+        return f"interrupted; continue with --resume from the checkpoint in {folder}"
     return (
         f"interrupted before the first checkpoint (one every {training_log.CHECKPOINT_S:g} s): "
         "nothing is kept"
@@ -361,7 +326,9 @@ def _with_name(asked: Asked, name: str, parent: Path) -> str:
 
 
 def _kept(place: Path) -> typer.Exit:
-    return stopped(f"interrupted; run the same command again to go on from what is kept in {place}")
+    return stopped(
+        f"interrupted; run the same command again to continue from what is kept in {place}"
+    )
 
 
 @contextmanager
@@ -376,9 +343,9 @@ def _opened(asked: Asked) -> Iterator[Opener]:
         return
     if asked.jobs:
         raise TrainingError("--jobs: allowed: with --engine local; Ray has one per worker")
-    from ackademy.learn import ray_cluster
+    from ackademy.learn import ray_rollouts
 
-    with ray_cluster.on_cluster(asked.address) as make:
+    with ray_rollouts.on_cluster(asked.address) as make:
         yield make
 
 
@@ -416,36 +383,20 @@ def _beside(tried: pl.DataFrame, name: str) -> Table:
     return table
 
 
-def _classes_table(name: str, *heads: str) -> Table:
+def _seeds_table(found: Seeds) -> Table:
+    classes = sorted(found.zeros.judgement.of_classes)
     table = Table(title="Mean reward of the worst quarter, by class of networks", box=None,
                   title_justify="left", title_style="bold", pad_edge=False,
                   padding=(0, 1, 0, 0))  # fmt: skip
-    table.add_column(name)
-    for head in heads:
+    table.add_column("seed")
+    for head in ("decisions", "mean", *classes):
         table.add_column(head, justify="right")
-    return table
-
-
-def _short(values: Iterable[float]) -> list[str]:
-    """Numbers of few characters: eleven classes in 80 columns."""
-    return [f"{value:.2f}".replace("0.", ".") for value in values]
-
-
-def _seeds_table(found: Seeds) -> Table:
-    classes = sorted(found.zeros.judgement.of_classes)
-    table = _classes_table("seed", "decisions", "mean", *classes)
     for row in found.rows:
         name = "law" if row.seed is None else f"{row.seed}{'*' * row.is_stopped}"
-        values = _short(row.judgement.of_classes.values())
+        # Few characters: eleven classes in 80 columns.
+        values = [f"{own:.2f}".replace("0.", ".") for own in row.judgement.of_classes.values()]
         style = "bold" if row is found.best else None
         table.add_row(name, str(row.decisions), f"{row.judgement.mean:.4f}", *values, style=style)
-    return table
-
-
-def _variants_table(lines: Sequence[Line]) -> Table:
-    table = _classes_table("variant", "mean", *lines[0].of_classes)
-    for line in lines:
-        table.add_row(line.name, f"{line.mean:.3f}", *_short(line.of_classes.values()))
     return table
 
 

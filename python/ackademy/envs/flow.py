@@ -15,8 +15,8 @@ from gymnasium.vector.utils import batch_space
 from ackademy.envs import opening
 from ackademy.envs.metrics import COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.opening import LINK, Observation, Source
-from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
-from ackademy.envs.rewards import Reward, find
+from ackademy.envs.rewarder import BoolArray, Credit
+from ackademy.envs.rewards import Reward
 from ackademy.errors import TrainingError
 
 Action: TypeAlias = "int | np.integer[Any] | npt.NDArray[Any]"
@@ -100,27 +100,11 @@ class Flow(gym.Env[Observation, Action]):
         if render_mode not in (None, "ansi"):
             raise TrainingError(f"render_mode = {render_mode!r}: allowed: 'ansi', or none")
         self.render_mode = render_mode
-        reward = find(reward)
-        self._source, self._learner = opening.read_source(scenario), learner
-        opening.check_alone(self._source, learner)
-        self._episodes = opening.open_episodes(
-            self._source,
-            agent_settings,
-            learner,
-            n=1,
-            agents=1,
-            threads=1,
-            reward=reward,
-            credit=credit,
-        )
-        self._rewarder = Rewarder(reward, credit, self._episodes)
-        self.observation_space = opening.observation_space(self._episodes, flat=flat)
-        self.action_space = opening.action_space(self._episodes)
-        self._actions = opening.action_array(self._episodes)
-        self._chooses = self._episodes.n_choices > 0
-        self._view = self._episodes.observation.reshape(self.observation_space.shape)
+        own = opening.Opened(scenario, agent_settings, reward, learner, credit, flat=flat)
+        self._opened, self._episodes = own, own.episodes
+        self.observation_space, self.action_space = own.observation_space, own.action_space
+        self._view = own.episodes.observation.reshape(self.observation_space.shape)
         self._seeded = False
-        self._running = False
         self._reward = 0.0
 
     def reset(
@@ -130,18 +114,13 @@ class Flow(gym.Env[Observation, Action]):
 
         Args:
             seed: of the episode; without one, the next of the sequence that the last seed began.
-            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
+            options: `progress`, for a curriculum (`opening.Opened.begin`); others are ignored.
         """
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(SEED_MAX))
         self._seeded = True
-        self._running = False
-        if options and "progress" in options:
-            opening.check_alone(self._source, self._learner, options["progress"])
-        opening.begin(self._episodes, seed, options)
-        self._rewarder.reset()
-        self._running = True
+        self._opened.begin(seed, options)
         self._reward = 0.0
         return self._view.copy(), self._info()
 
@@ -152,16 +131,16 @@ class Flow(gym.Env[Observation, Action]):
             ResetNeeded: if the episode is over or none has begun.
             TrainingError: if it is no action.
         """
-        if not self._running:
+        own = self._opened
+        if not own.is_running:
             raise gym.error.ResetNeeded("the episode is over or has not begun: call reset()")
         if self._episodes.over[0]:  # over before the first decision
-            self._running = False
+            own.is_running = False
             return self._view.copy(), 0.0, False, True, self._info()
-        opening.write(self._actions[0], action, chooses=self._chooses)
-        opening.step(self._episodes, self._actions)
-        self._reward = float(self._rewarder.compute()[0, 0])
+        own.write(own.actions[0], action)
+        self._reward = float(own.step()[0, 0])
         truncated = bool(self._episodes.over[0])
-        self._running = not truncated
+        own.is_running = not truncated
         return self._view.copy(), self._reward, False, truncated, self._info()
 
     def render(self) -> str | None:  # type: ignore[override]
@@ -179,7 +158,7 @@ class Flow(gym.Env[Observation, Action]):
         return {
             "metrics": dict(zip(COLUMNS, self._episodes.metrics[0, 0].tolist(), strict=True)),
             "decision": int(self._episodes.decision[0, 0]),
-            "credit": int(self._rewarder.reward_decision[0, 0]),
+            "credit": int(self._opened.rewarder.reward_decision[0, 0]),
         }
 
 
@@ -229,26 +208,20 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if num_envs < 1:
             raise TrainingError(f"num_envs = {num_envs}: allowed: a whole number from 1")
         self.num_envs = num_envs
-        reward = find(reward)
-        self._source, self._learner = opening.read_source(scenario), learner
-        opening.check_alone(self._source, learner)
-        self.episodes = opening.open_episodes(
-            self._source, agent_settings, learner, n=num_envs, agents=1, threads=threads,
-            reward=reward, credit=credit,
+        own = opening.Opened(
+            scenario, agent_settings, reward, learner, credit,
+            n=num_envs, threads=threads, flat=flat,
         )  # fmt: skip
-        self._rewarder = Rewarder(reward, credit, self.episodes)
+        self._opened, self.episodes = own, own.episodes
         self._copy = copy
-        single = opening.observation_space(self.episodes, flat=flat)
-        self.single_observation_space: spaces.Box = single
-        self.single_action_space = opening.action_space(self.episodes)
+        self.single_observation_space: spaces.Box = own.observation_space
+        self.single_action_space = own.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._actions = opening.action_array(self.episodes)
-        self._chooses = self.episodes.n_choices > 0
-        self._view = self.episodes.observation.reshape(num_envs, *single.shape)
+        self._view = self.episodes.observation.reshape(num_envs, *own.observation_space.shape)
         self._metrics = IntervalMetrics(self.episodes.metrics[:, 0]).by_name()
         self._decision = self.episodes.decision[:, 0]
-        self._seeded = self._running = False
+        self._seeded = False
         self._never: BoolArray = np.zeros(num_envs, np.bool_)
 
     def reset(
@@ -257,19 +230,14 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Begin all episodes and simulate each up to its first decision.
 
         Args:
-            seed: of all episodes; without one, they go on in the sequence of the last seed.
-            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
+            seed: of all episodes; without one, the sequence of the last seed continues.
+            options: `progress`, for a curriculum (`opening.Opened.begin`); others are ignored.
         """
         super().reset(seed=seed)
         if seed is None and not self._seeded:
             seed = int(self.np_random.integers(SEED_MAX))
         self._seeded = True
-        self._running = False
-        if options and "progress" in options:
-            opening.check_alone(self._source, self._learner, options["progress"])
-        opening.begin(self.episodes, seed, options)
-        self._rewarder.reset()
-        self._running = True
+        self._opened.begin(seed, options)
         return self._observe(), self._info()
 
     def step(
@@ -285,11 +253,11 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             TrainingError: if they are no actions, or the next scenario that is drawn cannot be
                 used for training.
         """
-        if not self._running:
+        own = self._opened
+        if not own.is_running:
             raise gym.error.ResetNeeded("no episodes have begun: call reset()")
-        opening.write(self._actions[:, 0], actions, chooses=self._chooses)
-        opening.step(self.episodes, self._actions)
-        rewards = self._rewarder.compute()[:, 0]
+        own.write(own.actions[:, 0], actions)
+        rewards = own.step()[:, 0]
         truncated = self.episodes.over.copy()
         return self._observe(), rewards, self._never.copy(), truncated, self._info()
 
@@ -302,5 +270,5 @@ class VectorFlow(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             decision = self.episodes.decision[:, 0].copy()
         else:
             metrics, decision = dict(self._metrics), self._decision
-        credit = self._rewarder.reward_decision[:, 0]
+        credit = self._opened.rewarder.reward_decision[:, 0]
         return {"metrics": metrics, "decision": decision, "credit": credit}

@@ -24,6 +24,16 @@ SHORTEST_S = 1e-3
 """minimum length of an interval in a denominator; *proposed*"""
 
 
+class _Column:
+    """A column of `IntervalMetrics`, by the name that it is given there."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._place = COLUMNS.index(name)
+
+    def __get__(self, own: IntervalMetrics, owner: type | None = None) -> FloatArray:
+        return own.array[..., self._place]
+
+
 class IntervalMetrics:
     """Intervals of learning flows, one per row.
 
@@ -41,6 +51,41 @@ class IntervalMetrics:
     """
 
     __slots__ = ("_throughput_max_mbps", "_truth", "array")
+
+    time_s = _Column()
+    """end of the interval, since the start of the simulation"""
+    duration_s = _Column()
+    """length of the interval"""
+    acked_packets = _Column()
+    """newly acknowledged, in full packets; may be fractional"""
+    lost_packets = _Column()
+    """newly declared lost, in full packets; may be fractional"""
+    throughput_mbps = _Column()
+    """acknowledged over the length of the interval"""
+    loss_ratio = _Column()
+    """lost over lost and acknowledged, in [0, 1]"""
+    rtt_mean_ms = _Column()
+    """mean round-trip sample; 0 without a sample"""
+    rtt_min_ms = _Column()
+    """smallest round-trip sample; 0 without a sample"""
+    rtt_first_ms = _Column()
+    """first round-trip sample; 0 without a sample"""
+    rtt_last_ms = _Column()
+    """last round-trip sample; 0 without a sample"""
+    rtt_slope = _Column()
+    """slope of the round-trip samples over time, seconds per second"""
+    flow_min_rtt_ms = _Column()
+    """smallest round trip of the flow, or of 10 s (`rtt_min = "window"`); 0 before any"""
+    srtt_ms = _Column()
+    """smoothed round-trip time at the end of the interval (RFC 6298); 0 before a sample"""
+    ack_gap_ms = _Column()
+    """mean time between acknowledged packets"""
+    cwnd_packets = _Column()
+    """congestion window at the end of the interval, in full packets"""
+    inflight_packets = _Column()
+    """sent, neither acknowledged nor declared lost, at the end of the interval"""
+    pacing_mbps = _Column()
+    """pacing rate at the end of the interval; 0 when the flow is not paced"""
 
     def __init__(
         self,
@@ -67,91 +112,6 @@ class IntervalMetrics:
         if self._truth is None:
             raise ValueError("truth was not collected; allowed: Episodes(..., truth=True)")
         return self._truth
-
-    @property
-    def time_s(self) -> FloatArray:
-        """End of the interval, since the start of the simulation."""
-        return self.array[..., 0]
-
-    @property
-    def duration_s(self) -> FloatArray:
-        """Length of the interval."""
-        return self.array[..., 1]
-
-    @property
-    def acked_packets(self) -> FloatArray:
-        """Newly acknowledged, in full packets; may be fractional."""
-        return self.array[..., 2]
-
-    @property
-    def lost_packets(self) -> FloatArray:
-        """Newly declared lost, in full packets; may be fractional."""
-        return self.array[..., 3]
-
-    @property
-    def throughput_mbps(self) -> FloatArray:
-        """Acknowledged over the length of the interval."""
-        return self.array[..., 4]
-
-    @property
-    def loss_ratio(self) -> FloatArray:
-        """Lost over lost and acknowledged, in [0, 1]."""
-        return self.array[..., 5]
-
-    @property
-    def rtt_mean_ms(self) -> FloatArray:
-        """Mean round-trip sample; 0 without a sample."""
-        return self.array[..., 6]
-
-    @property
-    def rtt_min_ms(self) -> FloatArray:
-        """Smallest round-trip sample; 0 without a sample."""
-        return self.array[..., 7]
-
-    @property
-    def rtt_first_ms(self) -> FloatArray:
-        """First round-trip sample; 0 without a sample."""
-        return self.array[..., 8]
-
-    @property
-    def rtt_last_ms(self) -> FloatArray:
-        """Last round-trip sample; 0 without a sample."""
-        return self.array[..., 9]
-
-    @property
-    def rtt_slope(self) -> FloatArray:
-        """Slope of the round-trip samples over time, seconds per second."""
-        return self.array[..., 10]
-
-    @property
-    def flow_min_rtt_ms(self) -> FloatArray:
-        """Smallest round trip of the flow, or of 10 s (`rtt_min = "window"`); 0 before any."""
-        return self.array[..., 11]
-
-    @property
-    def srtt_ms(self) -> FloatArray:
-        """Smoothed round-trip time at the end of the interval (RFC 6298); 0 before a sample."""
-        return self.array[..., 12]
-
-    @property
-    def ack_gap_ms(self) -> FloatArray:
-        """Mean time between acknowledged packets."""
-        return self.array[..., 13]
-
-    @property
-    def cwnd_packets(self) -> FloatArray:
-        """Congestion window at the end of the interval, in full packets."""
-        return self.array[..., 14]
-
-    @property
-    def inflight_packets(self) -> FloatArray:
-        """Sent, neither acknowledged nor declared lost, at the end of the interval."""
-        return self.array[..., 15]
-
-    @property
-    def pacing_mbps(self) -> FloatArray:
-        """Pacing rate at the end of the interval; 0 when the flow is not paced."""
-        return self.array[..., 16]
 
     @property
     def throughput_max_mbps(self) -> FloatArray:

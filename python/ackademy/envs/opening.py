@@ -14,7 +14,9 @@ from gymnasium import spaces
 from ackademy import _core, lookup
 from ackademy.backends.runs import read_scenario, read_text
 from ackademy.envs.agent_settings import settings_text
-from ackademy.envs.rewards import Reward, needs_truth
+from ackademy.envs.metrics import FloatArray
+from ackademy.envs.rewarder import Credit, Rewarder
+from ackademy.envs.rewards import Reward, find, needs_truth
 from ackademy.errors import ScenarioError, TrainingError
 
 Source: TypeAlias = "_core.Scenario | _core.Distribution"
@@ -109,67 +111,141 @@ def learners_of(source: Source, learner: str | None) -> list[str]:
     return source.entries
 
 
-def open_episodes(
-    scenario: str | Path | Source,
-    agent_settings: str | Path,
-    learner: str | None,
-    *,
-    n: int,
-    agents: int,
-    threads: int,
-    reward: Reward,
-    credit: str,
-) -> _core.Episodes:
-    """Simulations that stop when a decision is due.
+class Opened:
+    """The simulations of an environment, their rewards, and the actions that are written to them.
 
     Args:
         scenario: as `read_source` takes it.
         agent_settings: as `settings_text` takes them.
+        reward: a name, `file.py:function`, or a function; what only the simulator knows is
+            collected if it needs that.
         learner: pattern for the entries that learn.
-        n: simulations.
-        agents: agents in each.
-        threads: that simulate; 0 for as many as there are cores.
-        reward: that they are for: what only the simulator knows is collected if it needs that.
         credit: as for `Rewarder`: what is sent in each interval is accounted only for `sent`.
+        n: simulations.
+        agents: in each; one alone is refused where a distribution may draw several.
+        threads: that simulate; 0 for as many as there are cores.
+        flat: whether an observation is one row.
 
     Raises:
-        AckademyError: if scenario, agent settings or learner is wrong.
+        AckademyError: if scenario, agent settings, reward or learner is wrong.
     """
-    source = read_source(scenario)
-    learners = learners_of(source, learner)
-    text = settings_text(agent_settings)
-    try:
-        return _core.Episodes(
-            source,
-            text,
-            n=n,
-            agents=agents,
-            learners=learners,
-            seed=0,
-            threads=threads,
-            truth=needs_truth(reward),
-            credit=credit == "sent",
-        )
-    except ValueError as error:
-        raise refused(error) from error
 
+    def __init__(
+        self,
+        scenario: str | Path | Source,
+        agent_settings: str | Path,
+        reward: str | Reward,
+        learner: str | None,
+        credit: Credit,
+        *,
+        n: int = 1,
+        agents: int = 1,
+        threads: int = 1,
+        flat: bool,
+    ) -> None:
+        reward = find(reward)
+        self.source, self._learner, self._agents = read_source(scenario), learner, agents
+        self._check_alone()
+        learners, text = learners_of(self.source, learner), settings_text(agent_settings)
+        try:
+            self.episodes = _core.Episodes(
+                self.source, text, n=n, agents=agents, learners=learners, seed=0, threads=threads,
+                truth=needs_truth(reward), credit=credit == "sent",
+            )  # fmt: skip
+        except ValueError as error:
+            raise refused(error) from error
+        self.rewarder = Rewarder(reward, credit, self.episodes)
+        own = self.episodes
+        self.observation_space = observation_space(own, flat=flat)
+        self.action_space: spaces.Space[Any]
+        self.actions: npt.NDArray[Any]
+        """of all flows, as `Episodes.step` takes them"""
+        if own.n_choices:
+            self.action_space = spaces.Discrete(own.n_choices)
+            self.actions = np.zeros(own.due.shape, np.int64)
+        else:
+            self.action_space = spaces.Box(-1.0, 1.0, (own.action_size,), np.float32)
+            self.actions = np.zeros((*own.due.shape, own.action_size), np.float32)
+        self.is_running = False
 
-def check_alone(source: Source, learner: str | None, progress: object = 0.0) -> None:
-    """Refuse a distribution in which several flows may learn, for an environment of one.
+    def begin(self, seed: int | None, options: Mapping[str, object] | None) -> None:
+        """Begin all episodes, with a seed or with the next ones of the last seed's sequence.
 
-    With a pattern of one's own a distribution does not know how many that are: then the drawn
-    scenario decides. Scenarios that have no weight at this progress of training are not drawn.
+        Args:
+            seed: from 0 to 2^64 − 1.
+            options: `progress`, a number in [0, 1], is the part of the training that is done, on
+                which a distribution's weights may depend; it holds until it is set again. Others
+                are ignored.
 
-    Raises:
-        TrainingError: if there are.
-    """
-    if not isinstance(source, _core.Distribution) or learner is not None:
-        return
-    if not isinstance(progress, int | float):
-        return  # refused where it is set
-    if (agents := source.agents_at(progress)) > 1:
-        at = f" at progress {progress:g}" if progress else ""
-        raise TrainingError(f"{source.origin}: up to {_one_of(str(agents), at)}")
+        Raises:
+            TrainingError: if seed or progress is out of range, or a drawn scenario cannot be used
+                for training.
+        """
+        self.is_running = False
+        progress = (options or {}).get("progress")
+        if progress is not None:
+            self._check_alone(progress)
+        if seed is not None and not 0 <= seed < 2**64:
+            raise TrainingError(f"seed = {seed}: allowed: a whole number from 0 to 2^64 - 1")
+        try:
+            if progress is not None:
+                self.episodes.progress = cast("float", progress)
+            self.episodes.reset(seed)
+        except (TypeError, ValueError) as error:
+            raise refused(error) from error
+        self.rewarder.reset()
+        self.is_running = True
+
+    def step(self) -> FloatArray:
+        """Step all episodes by the actions that were written; the rewards, shape (n, agents).
+
+        Raises:
+            TrainingError: if an action is out of range, or a scenario that is drawn for the next
+                episode cannot be used for training.
+        """
+        try:
+            self.episodes.step(self.actions)
+        except ValueError as error:
+            raise refused(error) from error
+        return self.rewarder.compute()
+
+    def write(self, row: npt.NDArray[Any], actions: object) -> None:
+        """Write the actions of some flows to their part of `actions`.
+
+        Args:
+            row: shape (flows,) of choices, or (flows, values).
+            actions: of this shape; of one flow without the first dimension.
+
+        Raises:
+            TrainingError: if they are not numbers, or choices that are not whole, or of another
+                shape.
+        """
+        given = np.asarray(actions)
+        kind, chooses = given.dtype.kind, self.episodes.n_choices > 0
+        if chooses and kind not in "iub" and not (kind == "f" and (given == np.trunc(given)).all()):
+            raise TrainingError(f"action = {actions!r}: allowed: whole numbers")
+        if kind not in "iubf":
+            raise TrainingError(f"action = {actions!r}: allowed: numbers")
+        try:
+            row[...] = given
+        except ValueError:
+            raise TrainingError(f"actions of shape {given.shape}: allowed: {row.shape}") from None
+
+    def _check_alone(self, progress: object = 0.0) -> None:
+        """Refuse a distribution in which several flows may learn, for an environment of one.
+
+        With a pattern of one's own a distribution does not know how many that are: then the drawn
+        scenario decides. Scenarios that have no weight at this progress of training are not drawn.
+        """
+        source = self.source
+        is_known = isinstance(progress, int | float)  # else refused where it is set
+        if self._agents > 1 or self._learner is not None or not is_known:
+            return
+        if not isinstance(source, _core.Distribution):
+            return
+        if (agents := source.agents_at(cast("float", progress))) > 1:
+            at = f" at progress {progress:g}" if progress else ""
+            raise TrainingError(f"{source.origin}: up to {_one_of(str(agents), at)}")
 
 
 def refused(error: Exception) -> TrainingError:
@@ -185,65 +261,6 @@ def _one_of(agents: str, at: str = "") -> str:
     return f"{agents} flows learn{at}: allowed: one; {several}"
 
 
-def step(episodes: _core.Episodes, actions: npt.NDArray[Any]) -> None:
-    """Step all episodes.
-
-    Raises:
-        TrainingError: if an action is out of range, or a scenario that is drawn for the next
-            episode cannot be used for training.
-    """
-    try:
-        episodes.step(actions)
-    except ValueError as error:
-        raise refused(error) from error
-
-
-def write(row: npt.NDArray[Any], actions: object, *, chooses: bool) -> None:
-    """Write the actions of some flows to their part of `action_array`.
-
-    Args:
-        row: shape (flows,) of choices, or (flows, values).
-        actions: of this shape; of one flow without the first dimension.
-        chooses: whether they are choices.
-
-    Raises:
-        TrainingError: if they are not numbers, or choices that are not whole, or of another shape.
-    """
-    given = np.asarray(actions)
-    kind = given.dtype.kind
-    if chooses and kind not in "iub" and not (kind == "f" and (given == np.trunc(given)).all()):
-        raise TrainingError(f"action = {actions!r}: allowed: whole numbers")
-    if kind not in "iubf":
-        raise TrainingError(f"action = {actions!r}: allowed: numbers")
-    try:
-        row[...] = given
-    except ValueError:
-        raise TrainingError(f"actions of shape {given.shape}: allowed: {row.shape}") from None
-
-
-def begin(episodes: _core.Episodes, seed: int | None, options: Mapping[str, object] | None) -> None:
-    """Begin all episodes, with a seed or with the next ones of the last seed's sequence.
-
-    Args:
-        episodes: simulations.
-        seed: from 0 to 2^64 − 1.
-        options: `progress`, a number in [0, 1], is the part of the training that is done, on which
-            a distribution's weights may depend; it holds until it is set again. Others are ignored.
-
-    Raises:
-        TrainingError: if seed or progress is out of range, or a drawn scenario cannot be used for
-            training.
-    """
-    if seed is not None and not 0 <= seed < 2**64:
-        raise TrainingError(f"seed = {seed}: allowed: a whole number from 0 to 2^64 - 1")
-    try:
-        if options and "progress" in options:
-            episodes.progress = cast("float", options["progress"])
-        episodes.reset(seed)
-    except (TypeError, ValueError) as error:
-        raise refused(error) from error
-
-
 def observation_space(episodes: _core.Episodes, *, flat: bool) -> spaces.Box:
     """Of one flow: (history, features), or that many numbers in a row."""
     ranges = {name: (low, high) for name, _, _, low, high in _core.observation_features()}
@@ -254,17 +271,3 @@ def observation_space(episodes: _core.Episodes, *, flat: bool) -> spaces.Box:
     if flat:
         return spaces.Box(np.tile(low, rows), np.tile(high, rows), dtype=np.float32)
     return spaces.Box(np.tile(low, (rows, 1)), np.tile(high, (rows, 1)), dtype=np.float32)
-
-
-def action_array(episodes: _core.Episodes) -> npt.NDArray[Any]:
-    """Zeros to write the actions of all flows to, as `Episodes.step` takes them."""
-    if episodes.n_choices:
-        return np.zeros(episodes.due.shape, np.int64)
-    return np.zeros((*episodes.due.shape, episodes.action_size), np.float32)
-
-
-def action_space(episodes: _core.Episodes) -> spaces.Space[Any]:
-    """Of one flow: choices, or values in [-1, 1]."""
-    if episodes.n_choices:
-        return spaces.Discrete(episodes.n_choices)
-    return spaces.Box(-1.0, 1.0, (episodes.action_size,), np.float32)

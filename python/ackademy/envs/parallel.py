@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from ackademy.envs import opening
 from ackademy.envs.flow import SEED_MAX, Action, Info
 from ackademy.envs.metrics import COLUMNS
 from ackademy.envs.opening import Observation, Source
-from ackademy.envs.rewarder import BoolArray, Credit, Rewarder
-from ackademy.envs.rewards import Reward, find
+from ackademy.envs.rewarder import BoolArray, Credit
+from ackademy.envs.rewards import Reward
 from ackademy.errors import TrainingError
 
 SHARED = """\
@@ -100,24 +101,21 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
         count = _count(source, learner) if agents is None else agents
         if count < 1:
             raise TrainingError(f"agents = {count}: allowed: a whole number from 1")
-        reward = find(reward)
-        self._episodes = opening.open_episodes(
-            source, agent_settings, learner, n=1, agents=count, threads=1,
-            reward=reward, credit=credit,
-        )  # fmt: skip
-        self._rewarder = Rewarder(reward, credit, self._episodes)
+        own = opening.Opened(
+            source, agent_settings, reward, learner, credit, agents=count, flat=flat
+        )
+        self._opened, self._episodes, self._rewarder = own, own.episodes, own.rewarder
         self.render_mode = None
         self.possible_agents = [f"flow_{place}" for place in range(count)]
         self.agents: list[str] = []
         self._places = {agent: place for place, agent in enumerate(self.possible_agents)}
-        self.observation_spaces: dict[str, spaces.Space[Observation]] = {}
-        self.action_spaces: dict[str, spaces.Space[Any]] = {}
-        for agent in self.possible_agents:
-            space = opening.observation_space(self._episodes, flat=flat)
-            self.observation_spaces[agent] = space
-            self.action_spaces[agent] = opening.action_space(self._episodes)
-        self._actions = opening.action_array(self._episodes)
-        self._view = self._episodes.observation[0].reshape(count, *space.shape)
+        self.observation_spaces: dict[str, spaces.Space[Observation]] = {
+            agent: copy.copy(own.observation_space) for agent in self.possible_agents
+        }
+        self.action_spaces: dict[str, spaces.Space[Any]] = {
+            agent: copy.copy(own.action_space) for agent in self.possible_agents
+        }
+        self._view = self._episodes.observation[0].reshape(count, *own.observation_space.shape)
         self._left: BoolArray = np.zeros(count, np.bool_)
         self._generator: np.random.Generator | None = None
 
@@ -136,15 +134,14 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
 
         Args:
             seed: of the episode; without one, the next of the sequence that the last seed began.
-            options: `progress`, for a curriculum (`opening.begin`); others are ignored.
+            options: `progress`, for a curriculum (`opening.Opened.begin`); others are ignored.
         """
         if seed is None and self._generator is None:
             self._generator, _ = seeding.np_random()
             seed = int(self._generator.integers(SEED_MAX))
         elif seed is not None:
             self._generator, _ = seeding.np_random(seed)
-        opening.begin(self._episodes, seed, options)
-        self._rewarder.reset()
+        self._opened.begin(seed, options)
         self._left[:] = False
         self.agents = self._live()
         return self._observe(self.agents), self._infos(self.agents)
@@ -166,10 +163,8 @@ class SharedFlows(ParallelEnv[str, Observation, Action]):  # type: ignore[misc]
                 if agent not in actions:
                     raise TrainingError(f"actions: {agent} is due; allowed: an action of it")
                 place = self._places[agent]
-                row = self._actions[0, place : place + 1]
-                opening.write(row, actions[agent], chooses=self._episodes.n_choices > 0)
-        opening.step(self._episodes, self._actions)
-        rewards = self._rewarder.compute()[0]
+                self._opened.write(self._opened.actions[0, place : place + 1], actions[agent])
+        rewards = self._opened.step()[0]
         left = self._episodes.left[0] | self._episodes.over[0]
         told = [*self.agents, *(agent for agent in self._live() if agent not in self.agents)]
         truncations = {agent: bool(left[self._places[agent]]) for agent in told}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,48 +17,8 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
-class Accounts(Protocol):
-    """What a rewarder reads after each step: `_core.Episodes`, or an object with its arrays."""
-
-    @property
-    def metrics(self) -> FloatArray:
-        """What was acknowledged since the last decision, shape (n, agents, 17)."""
-
-    @property
-    def credit(self) -> FloatArray:
-        """Fate of the packets sent in one monitor interval, shape (n, agents, 17)."""
-
-    @property
-    def credit_step(self) -> IntArray:
-        """Number of the decision that began that interval, or -1, shape (n, agents)."""
-
-    @property
-    def decision(self) -> IntArray:
-        """Number of the decision now due, shape (n, agents)."""
-
-    @property
-    def due(self) -> BoolArray:
-        """Which agents are due, shape (n, agents)."""
-
-    @property
-    def left(self) -> BoolArray:
-        """Which flows have ended, alone or with their episode, shape (n, agents)."""
-
-    @property
-    def over(self) -> BoolArray:
-        """Which episodes have ended, shape (n,)."""
-
-
-class AccountsWithTruth(Accounts, Protocol):
-    """What a rewarder reads for a reward that needs the truth."""
-
-    @property
-    def truth(self) -> FloatArray:
-        """Truth of what `metrics` is of, shape (n, agents, 16), or without a column."""
-
-    @property
-    def credit_truth(self) -> FloatArray:
-        """The same of `credit`."""
+Accounts: TypeAlias = _core.Episodes
+"""what a rewarder reads after each step"""
 
 
 class Rewarder:
@@ -143,7 +103,7 @@ class Rewarder:
 
     def _truth(self, places: IntArray) -> FloatArray:
         """The truth of the intervals of the flows in these places."""
-        accounts = cast("AccountsWithTruth", self._accounts)
+        accounts = self._accounts
         truth = accounts.credit_truth if self.credit == "sent" else accounts.truth
         return truth.reshape(-1, truth.shape[-1])[places]
 

@@ -9,7 +9,7 @@ def patient(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
 A function with `needs_truth = True` as an attribute also gets `metrics.truth`, which only the
 simulator knows, and may return NaN for an interval that is unrewarded. If it has a `team_share`
 too, a flow gets that part of the least reward of all flows that learn in its simulation, and the
-rest of its own (`Rewarder`).
+rest itself (`Rewarder`).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def drl_cc(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
 
 
 def flagship(metrics: IntervalMetrics, before: IntervalMetrics) -> FloatArray:
-    """A fair share of the network at little delay, judged by what only the simulator knows.
+    """A fair share of the network at little delay, computed from what only the simulator knows.
 
     U(s) − w·ln(1 + q / max(τ, 10 ms)) − 5·min(p, 0.2) − 0.05·min(|ln x/x₀|, 1), within ±1. s is the
     throughput over the fair share; U(s) = s/2 + (1 + ln max(s, 0.02) / 3.91)/2 up to s = 1, 2 − s

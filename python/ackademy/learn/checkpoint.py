@@ -25,7 +25,7 @@ import safetensors.numpy
 
 from ackademy import files
 from ackademy.errors import TrainingError
-from ackademy.learn.episode_source import F32, Actions, EpisodeSource
+from ackademy.learn.episode_source import Actions, EpisodeSource
 from ackademy.toml_table import toml_value
 
 PREFIX = "checkpoint-"
@@ -33,36 +33,28 @@ ARRAYS, STATE = "arrays.safetensors", "state.toml"
 
 
 class ActionLog:
-    """The actions of the due agents, step by step, with notes for each."""
+    """The choices of the due agents, step by step."""
 
     def __init__(self) -> None:
         self.steps = 0
-        self._actions: list[npt.NDArray[np.generic]] = []
-        self._notes: list[F32] = []
+        self._actions: list[npt.NDArray[np.uint8]] = []
 
-    def add(self, env: EpisodeSource, actions: Actions, notes: F32 | None = None) -> None:
+    def add(self, env: EpisodeSource, actions: Actions) -> None:
         """Record the actions of the next `step`.
 
         Args:
             env: as it stands, decisions due.
-            actions: shape (n, agents) or (n, agents, action_size).
-            notes: shape (n, agents): a number per action.
+            actions: shape (n, agents).
         """
         self.steps += 1
-        due = env.due
-        chosen = actions[due]
         # At most 256 choices (the steps of `cwnd_steps`): a byte each.
-        self._actions.append(chosen.astype(np.uint8) if env.n_choices else chosen.copy())
-        if notes is not None:
-            self._notes.append(notes[due])
+        self._actions.append(actions[env.due].astype(np.uint8))
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """For a checkpoint."""
         if len(self._actions) > 1:
             self._actions = [np.concatenate(self._actions)]
-            self._notes = [np.concatenate(self._notes)] if self._notes else []
-        out = {"action_log.actions": self._actions[0]} if self._actions else {}
-        return {**out, "action_log.notes": self._notes[0]} if self._notes else out
+        return {"action_log.actions": self._actions[0]} if self._actions else {}
 
 
 class Replayed:
@@ -71,11 +63,10 @@ class Replayed:
     def __init__(self, steps: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         self.steps = steps
         self._actions = arrays.get("action_log.actions", np.zeros(0, np.uint8))
-        self._notes = arrays.get("action_log.notes")
         self._at = 0
 
-    def next(self, env: EpisodeSource) -> tuple[Actions, F32]:
-        """Actions and notes of the next step.
+    def next(self, env: EpisodeSource) -> Actions:
+        """Actions of the next step.
 
         Raises:
             TrainingError: if the simulations ask for other decisions than they did then.
@@ -84,14 +75,10 @@ class Replayed:
         end = self._at + int(due.sum())
         if end > len(self._actions):
             raise TrainingError("the checkpoint does not fit these simulations: start anew")
-        kind = np.int64 if env.n_choices else np.float32
-        actions = np.zeros((*due.shape, *self._actions.shape[1:]), kind)
+        actions = np.zeros(due.shape, np.int64)
         actions[due] = self._actions[self._at : end]
-        notes = np.zeros(due.shape, np.float32)
-        if self._notes is not None:
-            notes[due] = self._notes[self._at : end]
         self._at = end
-        return actions, notes
+        return actions
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import flax.linen as nn
 import jax
@@ -31,11 +31,12 @@ from flax.linen import initializers
 from jax import Array, lax
 
 from ackademy import interrupts
-from ackademy.envs.host import Measured, Observation
+from ackademy.envs.host import Measured, Observation, SimulatedHost
 from ackademy.errors import TrainingError
 from ackademy.learn.episode_source import F32
 from ackademy.learn.layers import Lstm
 from ackademy.learn.networks import leaves, with_leaves
+from ackademy.learn.recipe_toml import Count, Positive, Share
 from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
@@ -68,25 +69,25 @@ class Config:
 
     epochs: int = 50_000
     """decisions, the paper's number"""
-    warmup: int = 500
+    warmup: Count = 500
     """epochs with random actions before the first update"""
     memory: int = 1_000_000
     """transitions"""
     batch: int = 64
     """transitions per update"""
-    discount: float = 0.90
+    discount: Share = 0.90
     """per epoch, the paper's"""
-    tau: float = 0.001
+    tau: Share = 0.001
     """share by which target networks follow, the paper's"""
-    actor_rate: float = 1e-4
+    actor_rate: Positive = 1e-4
     """Adam's, of the actor and of the LSTM, the paper's"""
-    critic_rate: float = 1e-3
+    critic_rate: Positive = 1e-3
     """Adam's, the paper's"""
-    noise_theta: float = 0.15
+    noise_theta: Share = 0.15
     """pull of the Ornstein-Uhlenbeck process to 0, per epoch"""
     noise_sigma: float = 0.2
     """its spread, per epoch"""
-    noise_end: float = 0.05
+    noise_end: Share = 0.05
     """share of the noise that is left at the end; it falls linearly"""
     state: int = 64
     """length of the LSTM's state"""
@@ -94,30 +95,12 @@ class Config:
     """units of both hidden layers of actor and critic, the paper's"""
     row_every: int = 1_000
     """epochs between rows of the curve"""
-    represent: int = 1
-    """0: an ablation, in which the state R(s) is 0 and the agent sees its target only"""
+    represent: bool = True
+    """false: an ablation, in which the state R(s) is 0 and the agent sees its target only"""
 
     def noise(self, epoch: int) -> float:
         """Share of the noise in an epoch."""
         return 1.0 + min(1.0, epoch / self.epochs) * (self.noise_end - 1.0)
-
-
-class Host(Protocol):
-    """The host that a learner governs, one episode after the other."""
-
-    @property
-    def paths(self) -> int:
-        """Numbers of an action."""
-
-    @property
-    def observation(self) -> Observation:
-        """As it stands."""
-
-    def begin(self) -> None:
-        """Begin the next episode and run it until a decision is due."""
-
-    def step(self, changes: F32) -> Measured | None:
-        """Act, and run until the next decision is due; `None`: the episode ended before."""
 
 
 class Representation(nn.Module):
@@ -366,7 +349,7 @@ class Memory:
         self.most = fitting[0]
 
 
-def train(host: Host, config: Config, seed: int, log: TrainingLog) -> Trained:
+def train(host: SimulatedHost, config: Config, seed: int, log: TrainingLog) -> Trained:
     """Learn for so many epochs: one action, one transition and one update each.
 
     The same seed gives the same weights on one machine, killed and resumed or not.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 import time
+import tomllib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Protocol, TypedDict
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,6 @@ from ackademy.learn import (
     dqn,
     episode_source,
     evolution,
-    imitation,
     layers,
     networks,
     noiseless,
@@ -38,23 +37,19 @@ from ackademy.learn.deep_recipe import LAW, Recipe
 from ackademy.learn.episode_source import EpisodeSource, Sizes
 from ackademy.learn.networks import Weights
 from ackademy.learn.rollouts import Collector
+from ackademy.learn.trained import Snapshot, Trained
 from ackademy.learn.training_log import Checkpoints, Progress, TrainingLog, quiet
 from ackademy.policies import policy_files
+
+if TYPE_CHECKING:
+    from ackademy.learn.ray_rollouts import Cluster
 
 COLUMNS = {"dqn": dqn.COLUMNS, "evolution": evolution.COLUMNS, "ppo": ppo.COLUMNS}
 """of the curve, by learner"""
 
 
-class Opener(Protocol):
-    """Makes the simulations of a recipe, `learners` patterns of the entries that learn."""
-
-    def episodes(
-        self, source: opening.Source, recipe: Recipe, learners: list[str]
-    ) -> EpisodeSource:
-        """Simulations that are stepped."""
-
-    def rollouts(self, source: opening.Source, recipe: Recipe, learners: list[str]) -> Collector:
-        """Simulations that make their decisions themselves."""
+Opener: TypeAlias = "Here | Cluster"
+"""makes the simulations of a recipe"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class TrainingResult:
     """wall-clock time of this process; not in any file, so that equal recipes write equal bytes"""
     cpu_s: float
     """processor time of all its threads; not in any file"""
-    snapshots: tuple[ppo.Snapshot, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
     """of the last part, if any were asked for"""
     ranges: ranges.Ranges = ()
     """of the features, if the policy's guard has a use for them"""
@@ -97,7 +92,7 @@ class Here:
     def episodes(
         self, source: opening.Source, recipe: Recipe, learners: list[str]
     ) -> EpisodeSource:
-        """As of `Opener`."""
+        """Simulations that are stepped."""
         return _core.Episodes(
             source,
             recipe.settings_text(),
@@ -110,7 +105,7 @@ class Here:
         )
 
     def rollouts(self, source: opening.Source, recipe: Recipe, learners: list[str]) -> Collector:
-        """As of `Opener`."""
+        """Simulations that make their decisions themselves."""
         return _core.Rollouts(
             source,
             recipe.settings_text(),
@@ -143,8 +138,8 @@ def train(
         folder: where checkpoints and TensorBoard's files go.
         resume: go on from the last checkpoint there, if there is one.
         progress: told about episodes, or about decisions if they are counted.
-        snapshots: how many policies of the last part are returned; only with native rollouts.
-        watch: may stop the training; only with native rollouts, and no search by evolution.
+        snapshots: how many policies of the last part are returned; not by deep Q-learning.
+        watch: may stop the training; by proximal policy optimisation alone.
 
     Raises:
         TrainingError: if the recipe does not fit the scenario, or the checkpoint not the recipe.
@@ -156,10 +151,12 @@ def train(
     reward = _reward_of(recipe)
     simulations: EpisodeSource | Collector
     try:
-        if recipe.rollouts == "native":
+        if recipe.is_native:
             simulations = collector = make.rollouts(source, recipe, learners)
             sizes = rollouts.sizes_of(collector)
         else:
+            if not isinstance(make, Here):
+                raise TrainingError(f"{recipe.origin}: learner = 'dqn': allowed: ppo on a cluster")
             simulations = env = make.episodes(source, recipe, learners)
             env.reset()
             sizes = episode_source.sizes_of(env)
@@ -169,12 +166,11 @@ def train(
     place = Checkpoints(folder, _fingerprint(recipe, source, reward), resume)
     log = TrainingLog(COLUMNS[recipe.learner], place, progress)
     wall, cpu = time.monotonic(), time.process_time()
-    trained: dqn.Trained | ppo.Trained
     packets: int | None = None
     try:
         if recipe.learner == "evolution":
             trained, packets = _searched(recipe, source, sizes, make, log, snapshots)
-        elif recipe.rollouts == "native":
+        elif recipe.is_native:
             assert isinstance(recipe.config, ppo.Config)  # `deep_recipe.read` allows no other
             own = rollouts.Rollouts(collector, recipe.settings_text(), recipe.layers, reward)
             trained = rollouts.train(
@@ -182,7 +178,11 @@ def train(
                 snapshots=snapshots, watch=watch,
             )  # fmt: skip
         else:
-            trained = _from_steps(recipe, env, reward, log)
+            assert isinstance(recipe.config, dqn.Config)
+            assert reward is not None  # checked above
+            rewarder = Rewarder(reward, recipe.credit, env)
+            rewarder.reset()
+            trained = dqn.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
     finally:
         log.close()
     if trained.updates == 0:
@@ -202,7 +202,9 @@ def train(
         packets=simulations.packets if packets is None else packets,
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
-        **_more(recipe, trained),
+        snapshots=trained.snapshots,
+        ranges=trained.ranges if recipe.map == LAW else (),
+        is_stopped=trained.is_stopped,
     )
 
 
@@ -233,23 +235,6 @@ def _reward_of(recipe: Recipe) -> rewards.Reward | None:
     return reward
 
 
-class _More(TypedDict, total=False):
-    snapshots: tuple[ppo.Snapshot, ...]
-    ranges: ranges.Ranges
-    is_stopped: bool
-
-
-def _more(recipe: Recipe, trained: dqn.Trained | ppo.Trained) -> _More:
-    """What only PPO's trainings have."""
-    if not isinstance(trained, ppo.Trained):
-        return {}
-    return {
-        "snapshots": trained.snapshots,
-        "ranges": trained.ranges if recipe.map == LAW else (),
-        "is_stopped": trained.is_stopped,
-    }
-
-
 def _searched(
     recipe: Recipe,
     source: opening.Source,
@@ -257,7 +242,7 @@ def _searched(
     make: Opener,
     log: TrainingLog,
     snapshots: int,
-) -> tuple[ppo.Trained, int]:
+) -> tuple[Trained, int]:
     """What a search by evolution finds, and the data packets that it simulates."""
     config = recipe.config
     assert isinstance(config, evolution.Config)
@@ -271,21 +256,11 @@ def _searched(
             source, recipe, learners, files, seed=seed, number=number
         )
 
-    def taught(teacher: Path, pool: ThreadPoolExecutor) -> networks.Tensors:
-        if (same := imitation.same(recipe, teacher)) is not None:
-            return same
-        files, settings = imitation.files_of(teacher)
-        one = partial(
-            noiseless.run, source, recipe, learners, files, seed=recipe.seed, settings=settings
-        )
-        numbers = range(recipe.simulations)
-        return imitation.fitted(recipe, pool.map(lambda i: one(number=i), numbers))
-
     with ThreadPoolExecutor(make.threads or os.cpu_count()) as pool:
         try:
             begin = zeros(recipe, sizes.entering)
             if recipe.teacher is not None:
-                begin = taught(recipe.teacher, pool)
+                begin = taught(recipe, recipe.teacher)
             last = networks.tensor_name(len(recipe.layers) - 1, "")
             searched = [n for n in sorted(begin) if not config.last_layer or n.startswith(last)]
             search = evolution.Search(
@@ -298,16 +273,20 @@ def _searched(
     return trained, search.packets
 
 
-def _from_steps(
-    recipe: Recipe, env: EpisodeSource, reward: rewards.Reward | None, log: TrainingLog
-) -> dqn.Trained | ppo.Trained:
-    assert reward is not None  # `deep_recipe.read` has native rollouts for the others
-    rewarder = Rewarder(reward, recipe.credit, env)
-    rewarder.reset()
-    if isinstance(recipe.config, dqn.Config):
-        return dqn.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
-    assert isinstance(recipe.config, ppo.Config)  # a search has native rollouts
-    return ppo.train(env, rewarder, recipe.layers, recipe.config, recipe.seed, log)
+def taught(recipe: Recipe, teacher: Path) -> networks.Tensors:
+    """The weights of a teacher, which a search begins with.
+
+    Raises:
+        TrainingError: if it observes something else than the recipe's policy, or has other layers.
+        ExchangeError: if it is no policy of a network.
+    """
+    opened = policy_files.open_policy(teacher)
+    observed = tomllib.loads(policy_files.settings_of(teacher))["observation"]
+    own = layers.tables_of(recipe.layers), recipe.settings["observation"]
+    if (opened.layers, observed) != own:
+        told = f"teacher = {str(teacher)!r}: allowed: with its layers and observation"
+        raise TrainingError(f"{recipe.origin}: {told}")
+    return {name: np.asarray(value, np.float32) for name, value in opened.tensors.items()}
 
 
 def patterns(source: opening.Source, recipe: Recipe) -> list[str]:
@@ -329,13 +308,13 @@ def check(recipe: Recipe, sizes: Sizes) -> None:
             "as the action map wants"
         )
     _check_policy(recipe, sizes)
-    if recipe.rollouts != "native" and (recipe.needs_truth or recipe.core_reward):
+    if not recipe.is_native and recipe.core_reward:
         raise TrainingError(
-            f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native, since the reward, "
-            "the critic or the advantages follow from the truth of the simulation"
+            f"{recipe.origin}: learner = {recipe.learner!r}: allowed: evolution, ppo, since the "
+            f"reward {recipe.reward} follows from the truth of the simulation"
         )
     if recipe.teacher is not None:
-        imitation.check(recipe, recipe.teacher)
+        taught(recipe, recipe.teacher)
     if recipe.learner == "evolution" and sizes.n_choices:
         raise TrainingError(
             f"{recipe.origin}: learner = 'evolution': allowed: dqn, ppo, since the action map is "

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
 
@@ -15,14 +14,13 @@ from ackademy.errors import TrainingError
 from ackademy.folders import CHECKOUT_ONLY, is_left_out
 from ackademy.learn import dqn, evolution, ppo
 from ackademy.learn.layers import Layer, layers_of, tables_of
-from ackademy.learn.recipe_toml import NONE, Changes, load, only, table, text
+from ackademy.learn.recipe_toml import NONE, Changes, load, only, settings, table, text
 from ackademy.learn.recipe_toml import whole as _whole
 from ackademy.policies import policy_files
 from ackademy.policies.policy_files import SETTINGS_TABLES, tables_text
 
 Kind: TypeAlias = Literal["dqn", "evolution", "ppo"]
 Credit: TypeAlias = Literal["sent", "arrived"]
-Collecting: TypeAlias = Literal["native", "stepped"]
 Config: TypeAlias = dqn.Config | evolution.Config | ppo.Config
 CONFIGS: Mapping[str, type[Config]] = {
     "dqn": dqn.Config,
@@ -35,30 +33,11 @@ CORE_REWARDS = frozenset({"flagship"})
 """rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (
     "about", "learner", "reward", "credit", "scenario", "learners", "distribution",
-    "without_classes", "simulations", "agents", "seed", "rollouts", "teacher", *SETTINGS_TABLES,
+    "without_classes", "simulations", "agents", "seed", "teacher", *SETTINGS_TABLES,
     "deployed", "layers", "training", "quick", "selection",
 )  # fmt: skip
-SHARES = frozenset(
-    {
-        "discount",
-        "trace",
-        "epsilon_start",
-        "epsilon_end",
-        "clip",
-        "updates_per_decision",
-        "learning_rate_decay",
-        "entropy_decay",
-        "average",
-        "worst",
-    }
-)
-"""fields of a `Config` in [0, 1]; the other numbers are finite and not below 0"""
-ABOVE_ZERO = frozenset({"spread", "step"})
-"""fields that must be above 0: standard deviations"""
 SEED_MAX, SIMULATIONS_MAX = 2**63 - 1, 65_536
 """largest values of seeds, of simulations and of agents"""
-MAY_BE_ZERO = frozenset({"warmup", "epsilon_decisions", "critic_units", "decisions"})
-"""whole numbers that may be 0"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +63,6 @@ class Recipe:
     agents: int
     """maximum number of learning flows of one simulation"""
     seed: int
-    rollouts: Collecting
-    """whether the core makes the decisions of a batch, or each is stepped"""
     teacher: Path | None = None
     """folder of a policy whose answers a search begins with"""
     settings: Mapping[str, object]
@@ -94,6 +71,11 @@ class Recipe:
     """fields of the table `action` that the policy has and its training has not"""
     layers: tuple[Layer, ...]
     config: Config
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the core makes the decisions of a batch; else each is stepped."""
+        return self.learner != "dqn"
 
     @property
     def core_reward(self) -> str | None:
@@ -163,7 +145,7 @@ class Recipe:
             "credit": self.credit,
             "source": source_text,
             "learners": self.learners,
-            "rollouts": self.rollouts,
+            "rollouts": "native" if self.is_native else "stepped",
             "sizes": [self.simulations, self.agents, self.seed],
             "agent_settings": self.settings,
             "layers": tables_of(self.layers),
@@ -196,6 +178,8 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
     """
     only(values, KEYS, path)
     learner = _choice(values, "learner", tuple(CONFIGS), path)
+    if learner == "evolution":
+        _choice(values, "reward", tuple(sorted(CORE_REWARDS)), path)
     training = table(values, "training", path)
     shorter = {**training, **table(values, "quick", path)}
     config_of(learner, shorter, str(path))  # a fault in [quick] is told without --quick, too
@@ -212,7 +196,6 @@ def recipe_of(values: Mapping[str, object], path: Path, *, quick: bool = False) 
         simulations=_whole(values.get("simulations"), "simulations", 1, path, SIMULATIONS_MAX),
         agents=_whole(values.get("agents"), "agents", 1, path, SIMULATIONS_MAX),
         seed=_whole(values.get("seed"), "seed", 0, path, SEED_MAX),
-        rollouts=_collecting(values, learner, path),
         teacher=_teacher(values, learner, path),
         settings={name: table(values, name, path) for name in SETTINGS_TABLES if name in values},
         deployed=_deployed(values, path),
@@ -227,36 +210,7 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
     Raises:
         TrainingError: if a key is unknown or a value not allowed.
     """
-    cls = CONFIGS[learner]
-    known = {field.name: field for field in fields(cls)}
-    values: dict[str, int | float | bool] = {}
-    for key, value in table.items():
-        if key not in known:
-            raise TrainingError(f"{where}: training.{key}: allowed: {', '.join(known)}")
-        default = known[key].default
-        assert default is not MISSING
-        if isinstance(default, bool):
-            if not isinstance(value, bool):
-                told = f"training.{key} = {value!r}: allowed: true, false"
-                raise TrainingError(f"{where}: {told}")
-            values[key] = value
-            continue
-        if isinstance(default, int):
-            values[key] = _whole(value, f"training.{key}", key not in MAY_BE_ZERO, where)
-            continue
-        most = 1.0 if key in SHARES else sys.float_info.max
-        is_zero = key in ABOVE_ZERO and value == 0
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not 0 <= value <= most
-            or is_zero
-        ):
-            allowed = "a number above 0" if key in ABOVE_ZERO else "a number from 0"
-            allowed += " to 1" if key in SHARES else ""
-            raise TrainingError(f"{where}: training.{key} = {value!r}: allowed: {allowed}")
-        values[key] = float(value)
-    config = replace(cls(), **values)  # type: ignore[arg-type]  # checked against the defaults
+    config = settings(CONFIGS[learner](), table, where)
     if isinstance(config, ppo.Config) and config.horizon % config.minibatch:
         raise TrainingError(
             f"{where}: training.minibatch = {config.minibatch}: allowed: a divisor of "
@@ -267,22 +221,6 @@ def config_of(learner: str, table: Mapping[str, object], where: str) -> Config:
             f"{where}: training.population = {config.population}: allowed: a whole number from 2"
         )
     return config
-
-
-def _collecting(values: Mapping[str, object], learner: str, path: Path) -> Collecting:
-    """How decisions are collected; PPO's natively unless the recipe says otherwise."""
-    if learner == "dqn":
-        allowed: tuple[str, ...] = ("stepped",)
-    elif learner == "evolution":
-        _choice(values, "reward", tuple(sorted(CORE_REWARDS)), path)
-        allowed = ("native",)
-    elif values.get("reward") in CORE_REWARDS:
-        allowed = ("native",)
-    else:
-        allowed = ("native", "stepped")
-    return cast(
-        "Collecting", _choice({"rollouts": allowed[0], **values}, "rollouts", allowed, path)
-    )
 
 
 def _teacher(values: Mapping[str, object], learner: str, path: Path) -> Path | None:

@@ -25,12 +25,15 @@ import optax
 from jax import Array, lax
 
 from ackademy import interrupts
+from ackademy.envs.rewarder import Rewarder
 from ackademy.learn import networks
 from ackademy.learn.checkpoint import ActionLog, Replayed
 from ackademy.learn.credit import OpenDecisions, Transitions
-from ackademy.learn.episode_source import F32, I64, EpisodeSource, RewardSource
+from ackademy.learn.episode_source import F32, I64, EpisodeSource
 from ackademy.learn.layers import Layer
 from ackademy.learn.networks import Weights
+from ackademy.learn.recipe_toml import Count, Share
+from ackademy.learn.trained import Trained
 from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
@@ -59,11 +62,11 @@ class Config:
     """to be finished, over all simulations"""
     memory: int = 50_000
     """transitions"""
-    warmup: int = 1_000
+    warmup: Count = 1_000
     """transitions before the first update"""
     batch: int = 32
     """transitions per update"""
-    updates_per_decision: float = 0.25
+    updates_per_decision: Share = 0.25
     """of any agent"""
     updates_at_once: int = 16
     """run in one compiled call"""
@@ -71,15 +74,15 @@ class Config:
     """updates between copies to the target network"""
     learning_rate: float = 2.5e-4
     """Adam's"""
-    discount: float = 0.9
+    discount: Share = 0.9
     """per decision of one agent"""
     huber: float = 1.0
     """error beyond which the loss grows linearly"""
-    epsilon_start: float = 1.0
+    epsilon_start: Share = 1.0
     """share of random actions at the beginning"""
-    epsilon_end: float = 0.05
+    epsilon_end: Share = 0.05
     """and after `epsilon_decisions`"""
-    epsilon_decisions: int = 20_000
+    epsilon_decisions: Count = 20_000
     """over which it falls linearly"""
     row_every: int = 4_000
     """transitions between rows of the curve"""
@@ -90,19 +93,9 @@ class Config:
         return self.epsilon_start + part * (self.epsilon_end - self.epsilon_start)
 
 
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """The result of a training."""
-
-    weights: Weights
-    decisions: int
-    episodes: int
-    updates: int
-
-
 def train(
     env: EpisodeSource,
-    rewarder: RewardSource,
+    rewarder: Rewarder,
     layers: tuple[Layer, ...],
     config: Config,
     seed: int,
@@ -137,7 +130,7 @@ def train(
     while episodes < config.episodes:
         interrupts.check()
         if past is not None and action_log.steps < past.steps:
-            actions, _ = past.next(env)
+            actions = past.next(env)
         else:
             rng = np.random.default_rng((seed, ACTING, action_log.steps))
             actions = explore(env, learner.greedy(env), config.epsilon(decisions), rng)
@@ -238,18 +231,14 @@ class _Learner:
 
     def arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """For a checkpoint."""
-        parts = {"weights": self.weights, "target": self._target}
-        out = {f"{part}.{k}": np.asarray(v) for part, ws in parts.items() for k, v in ws.items()}
-        return {**out, **networks.leaves(self._optimiser, "optimiser")}
+        return networks.leaves((self.weights, self._target, self._optimiser), "learner")
 
     def restore(self, updates: int, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Restore a checkpoint."""
         self.updates = updates
-        self.weights, self._target = (
-            {name: jnp.asarray(arrays[f"{part}.{name}"]) for name in self.weights}
-            for part in ("weights", "target")
-        )
-        self._optimiser = networks.with_leaves(self._optimiser, arrays, "optimiser")
+        before = (self.weights, self._target, self._optimiser)
+        found = networks.with_leaves(before, arrays, "learner")
+        self.weights, self._target, self._optimiser = found
 
 
 @partial(jax.jit, static_argnums=(0, 1))

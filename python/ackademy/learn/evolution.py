@@ -8,7 +8,7 @@ mean over its decisions, without the noise of training; what a candidate is wort
 the classes of networks, each of which counts by its mean and by its worst quarter.
 
 The search begins at weights of zeros, which answer every observation with zeros: of the map
-`own_queue` the law alone; or at what answers as a teacher does (`ackademy.learn.imitation`). A
+`own_queue` the law alone; or at the weights of a teacher. A
 network on which the first candidate gets exactly what zeros get is one on which no answer counts,
 as where a policy acts under contention alone: the others are not tried there.
 """
@@ -28,13 +28,14 @@ import numpy.typing as npt
 from cmaes import SepCMA
 
 from ackademy import interrupts
-from ackademy.learn import ppo
 from ackademy.learn.checkpoint import Checkpoint
 from ackademy.learn.episode_source import F64
 from ackademy.learn.networks import Tensors, Weights
 from ackademy.learn.noiseless import UNUSABLE, Episode, worst_quarter
 from ackademy.learn.ranges import Seen
+from ackademy.learn.recipe_toml import Positive, Share
 from ackademy.learn.rollouts import last_part
+from ackademy.learn.trained import Snapshot, Trained
 from ackademy.learn.training_log import Means, TrainingLog
 
 COLUMNS = (
@@ -71,14 +72,14 @@ class Config:
     generations: int = 60
     population: int = 14
     """candidates of a generation, 2 or more"""
-    step: float = 0.5
+    step: Positive = 0.5
     """standard deviation of each weight in the first generation"""
     last_layer: bool = False
     """whether the last layer alone is searched; the others stay as the teacher has them"""
-    average: float = 0.5
+    average: Share = 0.5
     """share of the generations so far, the latest ones, over which the mean is averaged into the
     policy that is kept (Polyak and Juditsky 1992): networks drawn anew make single means noisy"""
-    worst: float = 0.5
+    worst: Share = 0.5
     """how much the worst quarter of a class counts, of 1; the rest is of the class's mean"""
 
 
@@ -241,7 +242,7 @@ class Search:
         return math.fsum(each) / len(each) if each else UNUSABLE
 
 
-def train(search: Search, config: Config, log: TrainingLog, *, snapshots: int = 0) -> ppo.Trained:
+def train(search: Search, config: Config, log: TrainingLog, *, snapshots: int = 0) -> Trained:
     """Search for so many generations.
 
     The same seed gives the same weights on one machine, killed and resumed or not: what candidates
@@ -271,10 +272,10 @@ def train(search: Search, config: Config, log: TrainingLog, *, snapshots: int = 
         log.progress(done + 1, config.generations)
     kept_ones = [*last_part(made[:-1], made[-1], snapshots - 1), len(means) - 1]
     taken = [
-        ppo.Snapshot(made[i], _weights(search.tensors(averaged(means[: i + 1], config.average))))
+        Snapshot(made[i], _weights(search.tensors(averaged(means[: i + 1], config.average))))
         for i in kept_ones
     ]
-    return ppo.Trained(
+    return Trained(
         weights=taken[-1].weights,
         decisions=search.decisions,
         episodes=search.episodes,

@@ -39,7 +39,7 @@ def write(trained: HostTrained, folder: Path, command: str) -> None:
     contents = {
         policy_files.POLICY: policy_text(trained, command),
         "curve.csv": trained.curve,
-        "curve.svg": curve_report.svg(drawn),
+        "curve.svg": curve_report.drawing(drawn),
         "CARD.md": card_text(trained, command, curve, folder),
     }
     written = {name: text.encode() for name, text in contents.items()}

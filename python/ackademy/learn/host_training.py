@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 import time
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ackademy import _core
@@ -19,11 +18,11 @@ from ackademy.learn import ddpg
 from ackademy.learn.ddpg import Config, Networks
 from ackademy.learn.recipe_toml import (
     NONE,
-    WHOLE_MAX,
     Changes,
     listed,
     load,
     only,
+    settings,
     table,
     text,
 )
@@ -34,11 +33,6 @@ KEYS = ("about", "learner", "scenario", "seed", "training", "quick", "network")
 NETWORK_KEYS = ("name", "scenario", "set", "members", "host", "training", "seed")
 HOST_KEYS = ("window_packets", "epoch_rtts", "epoch_ms", "between")
 """of the table `host` of a policy, what a recipe may choose; the rest follows from the network"""
-SHARES = frozenset({"discount", "tau", "noise_theta", "noise_end", "represent"})
-"""settings in [0, 1]; the other numbers are above 0"""
-MAY_BE_ZERO = frozenset(
-    {"warmup", "noise_sigma", "noise_end", "noise_theta", "discount", "represent"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,23 +197,7 @@ def config_of(table: Mapping[str, object], where: str) -> Config:
     Raises:
         TrainingError: if a key is unknown or a value not allowed.
     """
-    known = {own.name: own for own in fields(Config)}
-    values: dict[str, int | float] = {}
-    for key, value in table.items():
-        if key not in known:
-            raise TrainingError(f"{where}: training.{key}: allowed: {', '.join(known)}")
-        whole = isinstance(known[key].default, int)
-        least = 0 if key in MAY_BE_ZERO else 1 if whole else sys.float_info.min
-        most = 1.0 if key in SHARES else WHOLE_MAX if whole else sys.float_info.max
-        kind = int if whole else int | float
-        if isinstance(value, bool) or not isinstance(value, kind) or not least <= value <= most:
-            allowed = "a whole number" if whole else "a number"
-            ends = "" if most == sys.float_info.max else f" to {most:g}"
-            low = "from 0" if not least else "from 1" if whole else "above 0"
-            problem = f"training.{key} = {value!r}: allowed: {allowed} {low}{ends}"
-            raise TrainingError(f"{where}: {problem}")
-        values[key] = value if whole else float(value)
-    config = replace(Config(), **values)  # type: ignore[arg-type]  # checked against the defaults
+    config = settings(Config(), table, where)
     return replace(config, row_every=min(config.row_every, config.epochs))
 
 

@@ -16,7 +16,6 @@ import safetensors.numpy
 from jax import Array
 
 from ackademy import files
-from ackademy.errors import TrainingError
 from ackademy.learn.layers import Layer, Shape, shapes_through
 
 T = TypeVar("T")
@@ -132,43 +131,3 @@ def to_bytes(weights: Mapping[str, Array]) -> bytes:
     """The tensors as safetensors, in the order of their names."""
     tensors = {name: np.asarray(weights[name], np.float32) for name in sorted(weights)}
     return safetensors.numpy.save({k: np.ascontiguousarray(v) for k, v in tensors.items()})
-
-
-def load(layers: Sequence[Layer], entering: Shape, path: Path) -> Weights:
-    """The tensors that these layers need.
-
-    Raises:
-        TrainingError: if the file cannot be read, or a tensor is missing, has another shape, or
-            holds a number that is not finite.
-    """
-    try:
-        tensors = safetensors.numpy.load(path.read_bytes())
-    except (OSError, safetensors.SafetensorError, ValueError, KeyError) as error:
-        raise TrainingError(f"{path}: {error}") from None
-    return checked(layers, entering, tensors, str(path))
-
-
-def checked(
-    layers: Sequence[Layer],
-    entering: Shape,
-    tensors: Mapping[str, npt.NDArray[np.generic]],
-    where: str,
-) -> Weights:
-    """These tensors as weights of these layers.
-
-    Raises:
-        TrainingError: as `load`.
-    """
-    weights: Weights = {}
-    for name, shape in tensor_shapes(layers, entering).items():
-        if name not in tensors:
-            raise TrainingError(f"{where}: {name} is missing: allowed: shape {shape}")
-        value = tensors[name]
-        if value.shape != shape or value.dtype != np.float32:
-            raise TrainingError(
-                f"{where}: {name}: {value.dtype} {value.shape}: allowed: float32 {shape}"
-            )
-        if not np.isfinite(value).all():
-            raise TrainingError(f"{where}: {name} holds a number that is not finite")
-        weights[name] = jax.numpy.asarray(value)
-    return weights

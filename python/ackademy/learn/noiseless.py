@@ -50,7 +50,6 @@ def run(
     *,
     seed: int = 0,
     number: int = 0,
-    settings: str | None = None,
 ) -> Episode:
     """Run an episode.
 
@@ -61,13 +60,12 @@ def run(
         files: of the policy.
         seed: of everything that is drawn.
         number: of the simulation, which the draws follow from as well.
-        settings: agent settings of the policy as TOML; by default the recipe's.
 
     Raises:
         ValueError: if the policy cannot be evaluated, or the network cannot be run.
     """
     rollouts = _core.Rollouts(
-        source, settings or recipe.deployed_text(), n=1, agents=recipe.agents, learners=learners,
+        source, recipe.deployed_text(), n=1, agents=recipe.agents, learners=learners,
         seed=seed, credit=recipe.credit, reward=recipe.core_reward, first=number, threads=1,
     )  # fmt: skip
     rollouts.progress = 1.0

@@ -24,23 +24,16 @@ import numpy.typing as npt
 import optax
 from jax import Array, lax
 
-from ackademy import interrupts
 from ackademy.learn import critic, networks
-from ackademy.learn.checkpoint import ActionLog, Replayed
-from ackademy.learn.credit import OpenDecisions, Transitions
+from ackademy.learn.credit import Transitions
 from ackademy.learn.episode_source import (
     F32,
     F64,
     I64,
-    Actions,
-    EpisodeSource,
-    RewardSource,
     Sizes,
-    sizes_of,
 )
 from ackademy.learn.layers import Dense, Layer
-from ackademy.learn.networks import Weights
-from ackademy.learn.training_log import Means, TrainingLog
+from ackademy.learn.recipe_toml import Count, Positive, Share
 
 COLUMNS = (
     "decisions",
@@ -58,8 +51,8 @@ COLUMNS = (
     "clipped",
 )
 """of the curve: counters, then means since the row before"""
-ACTING, LEARNING = 1, 2
-"""purposes of random numbers"""
+LEARNING = 2
+"""purpose of random numbers"""
 Parameters: TypeAlias = dict[str, Any]
 """`policy` and `value`: weights; `log_std`: shape (action_size,)"""
 LOG_ROOT = 0.5 * float(np.log(2.0 * np.pi))
@@ -71,7 +64,7 @@ class Config:
 
     episodes: int = 1_000
     """to be finished, over all simulations"""
-    decisions: int = 0
+    decisions: Count = 0
     """to be made, over all simulations, instead of finishing `episodes`; 0: `episodes` counts"""
     horizon: int = 8_192
     """transitions per batch, over all agents"""
@@ -81,11 +74,11 @@ class Config:
     """transitions per step of the optimiser; divides `horizon`"""
     learning_rate: float = 3e-4
     """Adam's"""
-    discount: float = 0.99
+    discount: Share = 0.99
     """per decision of one agent"""
-    trace: float = 0.95
+    trace: Share = 0.95
     """GAE's lambda"""
-    clip: float = 0.2
+    clip: Share = 0.2
     """clipping range of the ratio of probabilities"""
     entropy: float = 0.0
     """weight of the bonus for entropy"""
@@ -93,17 +86,17 @@ class Config:
     """of the value's squared error"""
     gradient_norm: float = 0.5
     """gradients are clipped to this norm"""
-    spread: float = 0.5
+    spread: Positive = 0.5
     """standard deviation of continuous actions at the beginning"""
     reward_scale: float = 1.0
     """factor of rewards before anything is learnt from them"""
     reward_limit: float = 0.0
     """largest amount of a reward, then; 0: none. A few intervals far beyond the link's rate would
     otherwise outweigh all others"""
-    learning_rate_decay: float = 0.0
+    learning_rate_decay: Share = 0.0
     """share of the learning rate that is gone at the end; it falls linearly over the decisions, or
     over the episodes if their number is not given"""
-    entropy_decay: float = 0.0
+    entropy_decay: Share = 0.0
     """the same of the weight of the bonus for entropy"""
     spread_floor: float = 0.0
     """least standard deviation of continuous actions; 0: none"""
@@ -115,7 +108,7 @@ class Config:
     class_weight_max: float = 0.0
     """advantages are multiplied by what makes each class of scenarios count alike, at most by this:
     a class with few flows, or short episodes, has few decisions; 0: all decisions count alike"""
-    critic_units: int = 0
+    critic_units: Count = 0
     """units of each of the two hidden layers of a value that sees the simulation's truth beside the
     observation (asymmetric actor and critic, Pinto et al. 2018); 0: the value has the policy's
     layers and sees what the policy sees"""
@@ -130,108 +123,6 @@ class Config:
         """Of the training, in [0, 1]."""
         done, total = self.done(decisions, episodes)
         return done / total
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A policy on its way."""
-
-    decisions: int
-    """made before"""
-    weights: Weights
-
-
-@dataclass(frozen=True, slots=True)
-class Trained:
-    """The result of a training."""
-
-    weights: Weights
-    """of the policy"""
-    decisions: int
-    episodes: int
-    updates: int
-    snapshots: tuple[Snapshot, ...] = ()
-    """of the last part of the training, if any were asked for; the last one has `weights`"""
-    ranges: tuple[tuple[float, float], ...] = ()
-    """of each feature, in which nearly all of what was seen lies; only of native rollouts"""
-    is_stopped: bool = False
-    """whether it was stopped before its end"""
-
-
-def train(
-    env: EpisodeSource,
-    rewarder: RewardSource,
-    layers: tuple[Layer, ...],
-    config: Config,
-    seed: int,
-    log: TrainingLog,
-) -> Trained:
-    """Learn until enough episodes have ended, from simulations that are stepped.
-
-    `rollouts.train` learns the same way from batches that the core collects. The same seed gives
-    the same weights on one machine, killed and resumed or not.
-
-    Args:
-        env: simulations, freshly reset; discrete or continuous actions.
-        rewarder: computes their rewards.
-        layers: of the policy; without a critic of its own the value has the same ones with a
-            single output.
-        config: how to learn.
-        seed: of the networks' first weights, of the actions and of the minibatches.
-        log: of columns `COLUMNS`.
-    """
-    learner = Learner(layers, config, sizes_of(env), seed)
-    open_decisions, action_log, means = OpenDecisions(env), ActionLog(), Means()
-    past: Replayed | None = None
-    if (kept := log.resumed) is not None:
-        learner.restore(kept.counter("updates"), kept.arrays)
-        past = Replayed(kept.counter("step"), kept.arrays)
-    waiting: list[Transitions] = []
-    decisions = episodes = taken = 0
-
-    while config.progress(decisions, episodes) < 1.0:
-        interrupts.check()
-        if past is not None and action_log.steps < past.steps:
-            actions, log_probability = past.next(env)
-        else:
-            rng = np.random.default_rng((seed, ACTING, action_log.steps))
-            actions, log_probability = learner.act(env, rng)
-        action_log.add(env, actions, log_probability)
-        open_decisions.open(env, actions, log_probability)
-        decisions += int(env.due.sum())
-        env.step(actions if env.n_choices else within(actions))
-        rewards = rewarder.compute()
-        done = open_decisions.close(env, rewards, rewarder.reward_decision)
-        means.note(env, done.reward)
-        episodes += int(env.over.sum())
-        env.progress = config.progress(decisions, episodes)
-        waiting.append(done)
-
-        while sum(map(len, waiting)) >= config.horizon:
-            whole = Transitions.joined(waiting)
-            batch, waiting = whole[: config.horizon], [whole[config.horizon :]]
-            taken += 1
-            if taken <= learner.updates:
-                means.clear()  # learnt from before the checkpoint
-                continue
-            for name, value in learner.learn(batch, seed, env.progress).items():
-                means.add(name, value)
-            counters = {"decisions": decisions, "episodes": episodes, "updates": learner.updates}
-            log.row({**counters, **means.take()})
-            if sum(map(len, waiting)) < config.horizon:
-                log.keep(
-                    action_log.steps,
-                    {"updates": learner.updates},
-                    lambda: {**learner.arrays(), **action_log.arrays()},
-                )
-            log.progress(*config.done(decisions, episodes))
-
-    return Trained(learner.parameters["policy"], decisions, episodes, learner.updates)
-
-
-def within(actions: Actions) -> F32:
-    """Values as the action map takes them, in [-1, 1]."""
-    return np.clip(actions, -1.0, 1.0).astype(np.float32)
 
 
 def advantages(
@@ -325,27 +216,6 @@ class Learner:
             "log_std": jnp.full(sizes.action_size, np.log(config.spread), jnp.float32),
         }
         self._optimiser = _optimiser(config).init(self.parameters)
-
-    def act(self, env: EpisodeSource, rng: np.random.Generator) -> tuple[Actions, F32]:
-        """An action for every agent that is due, and its log-probability; 0 elsewhere."""
-        due = env.due
-        weights, seen = self.parameters["policy"], env.observation[due]
-        outputs = networks.in_slices(self._layers, weights, seen, len(due))
-        log_probability = np.zeros(due.shape, np.float32)
-        if env.n_choices:
-            shifted = outputs - outputs.max(axis=1, keepdims=True)
-            logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-            chosen = (logs + rng.gumbel(size=logs.shape)).argmax(axis=1)
-            choices = np.zeros(due.shape, np.int64)
-            choices[due] = chosen
-            log_probability[due] = np.take_along_axis(logs, chosen[:, None], axis=1)[:, 0]
-            return choices, log_probability
-        log_std = np.asarray(self.parameters["log_std"])
-        noise = rng.standard_normal((len(outputs), env.action_size), np.float32)
-        values = np.zeros((*due.shape, env.action_size), np.float32)
-        values[due] = outputs[:, : env.action_size] + np.exp(log_std) * noise
-        log_probability[due] = (-0.5 * noise**2 - log_std - LOG_ROOT).sum(axis=1)
-        return values, log_probability
 
     def learn(self, batch: Transitions, seed: int, progress: float) -> dict[str, F32 | float]:
         """Some epochs over a batch; returns their means for the curve.

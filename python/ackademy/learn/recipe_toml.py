@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ackademy import files
 from ackademy.errors import TrainingError
@@ -16,6 +18,58 @@ Changes: TypeAlias = Mapping[str, object]
 NONE: Changes = MappingProxyType({})
 WHOLE_MAX = 100_000_000
 """largest whole number of a learner"""
+Count: TypeAlias = int
+Share: TypeAlias = float
+Positive: TypeAlias = float
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "int": (1, WHOLE_MAX),
+    "Count": (0, WHOLE_MAX),
+    "float": (0.0, sys.float_info.max),
+    "Share": (0.0, 1.0),
+    "Positive": (sys.float_info.min, sys.float_info.max),
+}
+"""by the type of a setting"""
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Settings = TypeVar("Settings", bound=DataclassInstance)
+else:
+    Settings = TypeVar("Settings")
+
+
+def settings(
+    usual: Settings, table: Mapping[str, object], where: str | Path, within: str = "training"
+) -> Settings:
+    """Settings with the values of a table, each of which the type of its field allows.
+
+    Raises:
+        TrainingError: if a key is unknown or a value not allowed.
+    """
+    known = {own.name: str(own.type) for own in fields(usual)}
+    values = dict[str, object]()
+    for key, value in table.items():
+        if key not in known:
+            raise TrainingError(f"{where}: {within}.{key}: allowed: {', '.join(known)}")
+        if wanted := wanted_of(known[key], value):
+            raise TrainingError(f"{where}: {within}.{key} = {value!r}: allowed: {wanted}")
+        is_float = isinstance(value, int) and isinstance(getattr(usual, key), float)
+        values[key] = float(value) if is_float else value  # type: ignore[arg-type]  # a number
+    return replace(usual, **values)
+
+
+def wanted_of(kind: str, value: object) -> str:
+    """What a setting of a type may be; empty if it may have this value."""
+    if kind in ("bool", "str"):
+        fits = isinstance(value, bool if kind == "bool" else str)
+        return "" if fits else "true, false" if kind == "bool" else "a text"
+    least, most = LIMITS[kind]
+    is_whole = kind in ("int", "Count")
+    of = int if is_whole else int | float
+    if isinstance(value, of) and not isinstance(value, bool) and least <= value <= most:
+        return ""
+    low = "above 0" if kind == "Positive" else f"from {least:g}"
+    high = "" if most == sys.float_info.max else f" to {most:.0f}"
+    return f"a {'whole ' * is_whole}number {low}{high}"
 
 
 def load(path: Path, changes: Changes = NONE) -> dict[str, object]:

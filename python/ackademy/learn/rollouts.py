@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,11 +28,15 @@ from ackademy.envs.rewards import Reward
 from ackademy.errors import TrainingError
 from ackademy.learn import ppo
 from ackademy.learn.credit import Transitions
-from ackademy.learn.episode_source import F32, F64, Simulated, Sizes
+from ackademy.learn.episode_source import F32, F64, Sizes
 from ackademy.learn.layers import Layer, tables_of
 from ackademy.learn.ranges import Seen
+from ackademy.learn.trained import Snapshot, Trained
 from ackademy.learn.training_log import Means, TrainingLog
 from ackademy.policies import policy_files
+
+if TYPE_CHECKING:
+    from ackademy.learn.ray_rollouts import RayRollouts
 
 POLICY, LOG_STD = "rollouts.policy.", "rollouts.log_std"
 """names of a checkpoint's arrays"""
@@ -40,38 +44,8 @@ LAST_PART = 0.2
 """of a training, over which snapshots are spread evenly, its end included (*proposed*)"""
 
 
-class Collector(Simulated, Protocol):
-    """Collects decisions; `_core.Rollouts` implements it."""
-
-    @property
-    def n(self) -> int:
-        """Simulations."""
-
-    @property
-    def history(self) -> int:
-        """Vectors of an observation."""
-
-    @property
-    def n_features(self) -> int:
-        """Numbers of a vector."""
-
-    @property
-    def decisions(self) -> int:
-        """Decisions made so far, completed or not."""
-
-    @property
-    def episodes(self) -> int:
-        """Episodes that have ended."""
-
-    def collect(
-        self,
-        files: Mapping[str, bytes],
-        log_std: F32,
-        decisions: int,
-        *,
-        episodes: int | None = None,
-    ) -> _core._Batch:
-        """As `_core.Rollouts.collect`."""
+Collector: TypeAlias = "_core.Rollouts | RayRollouts"
+"""collects decisions, here or on a cluster"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +160,7 @@ class PolicyLog:
         out: dict[str, npt.NDArray[np.generic]] = {LOG_STD: np.stack(self._log_std)}
         return {**out, **{POLICY + name: np.stack(v) for name, v in self._weights.items()}}
 
-    def snapshots(self, last: ppo.Snapshot, count: int) -> tuple[ppo.Snapshot, ...]:
+    def snapshots(self, last: Snapshot, count: int) -> tuple[Snapshot, ...]:
         """So many policies of the last part of a training, oldest first, the last one included.
 
         Args:
@@ -194,9 +168,7 @@ class PolicyLog:
             count: how many; fewer of a training with fewer batches there.
         """
         found = [
-            ppo.Snapshot(
-                self._made[i], {name: jnp.asarray(v[i]) for name, v in self._weights.items()}
-            )
+            Snapshot(self._made[i], {name: jnp.asarray(v[i]) for name, v in self._weights.items()})
             for i in last_part(self._made, last.decisions, count - 1)
         ]
         return (*found, last) if count else ()
@@ -237,7 +209,7 @@ class Watch:
 
     decisions: int
     """when: once so many have been made"""
-    goes_on: Callable[[ppo.Snapshot], bool]
+    goes_on: Callable[[Snapshot], bool]
     """whether the training is worth going on; it must depend on the policy alone"""
 
 
@@ -250,14 +222,15 @@ def train(
     *,
     snapshots: int = 0,
     watch: Watch | None = None,
-) -> ppo.Trained:
+) -> Trained:
     """Learn by PPO until enough episodes have ended, or enough decisions have been made.
 
     The same seed gives the same weights on one machine, killed and resumed or not.
 
     Args:
         rollouts: collects.
-        layers: of the policy, see `ppo.train`.
+        layers: of the policy; without a critic of its own the value has the same ones with a
+            single output.
         config: how to learn.
         seed: of the networks' first weights and of the minibatches; the actions have the
             simulations'.
@@ -280,9 +253,9 @@ def train(
             return recorded(kept.arrays, policies.count)
         return policy_of(learner)
 
-    def snapshot() -> ppo.Snapshot:
+    def snapshot() -> Snapshot:
         weights = {name: jnp.asarray(v) for name, v in present().weights.items()}
-        return ppo.Snapshot(source.decisions, weights)
+        return Snapshot(source.decisions, weights)
 
     while not is_stopped and config.progress(source.decisions, source.episodes) < 1.0:
         interrupts.check()
@@ -322,7 +295,7 @@ def train(
             is_stopped, watch = not watch.goes_on(snapshot()), None
 
     last = snapshot()
-    return ppo.Trained(
+    return Trained(
         weights=last.weights,
         decisions=last.decisions,
         episodes=source.episodes,

@@ -23,13 +23,14 @@ from ackademy import files, lookup
 from ackademy.backends import link_lists
 from ackademy.backends.link_lists import Link
 from ackademy.errors import TrainingError
-from ackademy.learn import deep, networks, ppo, recipe_source, selection
+from ackademy.learn import deep, networks, recipe_source, selection
 from ackademy.learn.deep import Opener, TrainingResult
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.recipe_toml import Changes, load, only, table, text, whole
 from ackademy.learn.rollouts import Watch, sizes_of
 from ackademy.learn.running_reward import RunningReward
 from ackademy.learn.selection import Judge, Judgement, Told
+from ackademy.learn.trained import Snapshot
 
 Stage: TypeAlias = Callable[[str], Told]
 """begins a stage of this name, which then tells how far it is"""
@@ -142,8 +143,10 @@ def train(
     Raises:
         AckademyError: as `deep.train` and `Judge.judge`.
     """
-    if recipe.rollouts != "native":
-        raise TrainingError(f"{recipe.origin}: rollouts = {recipe.rollouts!r}: allowed: native")
+    if not recipe.is_native:
+        raise TrainingError(
+            f"{recipe.origin}: learner = {recipe.learner!r}: allowed: ppo, evolution"
+        )
     entering = entering_of(recipe, make)
     alone = judge.judge(deep.zeros(recipe, entering), stage("zeros: networks"))
     rows, trained = [Row(None, 0, False, alone)], {}
@@ -183,7 +186,7 @@ def _train(
         return kept
     told = stage(f"{label}: training")
 
-    def goes_on(now: ppo.Snapshot) -> bool:
+    def goes_on(now: Snapshot) -> bool:
         found = judge.judge(_tensors(now), stage(f"{label}, {now.decisions} decisions: networks"))
         return found.mean >= alone.mean
 
@@ -213,7 +216,7 @@ def entering_of(recipe: Recipe, make: Opener) -> tuple[int, int]:
     return sizes.entering
 
 
-def _tensors(snapshot: ppo.Snapshot) -> networks.Tensors:
+def _tensors(snapshot: Snapshot) -> networks.Tensors:
     return {name: np.asarray(value) for name, value in snapshot.weights.items()}
 
 
@@ -253,6 +256,6 @@ def _kept(recipe: Recipe, folder: Path) -> TrainingResult | None:
         ) from None
 
 
-def _snapshot(folder: Path, decisions: int) -> ppo.Snapshot:
+def _snapshot(folder: Path, decisions: int) -> Snapshot:
     tensors = safetensors.numpy.load((folder / f"{decisions}.safetensors").read_bytes())
-    return ppo.Snapshot(decisions, {name: jnp.asarray(value) for name, value in tensors.items()})
+    return Snapshot(decisions, {name: jnp.asarray(value) for name, value in tensors.items()})

@@ -90,7 +90,7 @@ def write(
         put("policy.toml", policy_text(trained, command))
         networks.save(trained.weights, scratch / "weights.safetensors")
         put("curve.csv", trained.curve)
-        put("curve.svg", curve_report.svg(curve))
+        put("curve.svg", curve_report.drawing(curve))
         judged = beside.evaluate(trained.source, trained.learners, scratch)
         put("evaluation.csv", judged.write_csv(float_precision=4))
         for name, content in (more or {}).items():

@@ -21,15 +21,15 @@ from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.stats.results import Results
-from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Paper
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce.files import Paper
 from ackademy.toml_table import TomlTable
 
 KINDS: Mapping[str, str] = {
     "cubic_beta": "ackademy.papers.knott2023.report",
     "f1_curves": "ackademy.papers.kong2018.f1_curves",
     "fluid": "ackademy.papers.learningcc.fluid_study",
-    "table": "ackademy.studies.table",
+    "table": "ackademy.studies.reproduce.table",
 }
 """the module that loads the files of a kind"""
 
@@ -85,7 +85,7 @@ class Study(Protocol):
             runs: repetitions.
             folder: results kept here are found again; a kind that keeps no cells has a subfolder.
             engine: where to compute cells.
-            progress: told steps done and `steps(runs)`, first before anything runs.
+            progress: called with the steps done and `steps(runs)`, first before anything runs.
 
         Raises:
             AckademyError: before anything runs, if the experiment is wrong.
@@ -122,7 +122,7 @@ def run_all(
         runs: repetitions; each study's own number by default.
         folder: the paper's.
         engine: where to compute cells.
-        progress: told steps done of all studies, and their total.
+        progress: called with the steps done of all studies, and their total.
     """
     steps = [study.steps(runs or study.runs) for study in studies]
     ran = CellsRun(0, 0, [])

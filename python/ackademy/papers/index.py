@@ -10,7 +10,7 @@ from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.report import Report, Section, in_text
 from ackademy.render.sheet import Head, Line, Part, Sheet, cell
 from ackademy.stats.claims import PLURAL, claims_in_words
-from ackademy.studies.experiment_report import claims_list, describe, doi
+from ackademy.studies.reproduce.parts import claims_list, describe, doi
 
 
 def report(

@@ -19,12 +19,13 @@ import numpy as np
 
 from ackademy import _core, files, folders
 from ackademy.backends import distributions, entries, schemes
-from ackademy.backends.runs import measure, read_text, simulate
+from ackademy.backends.runs import read_text, simulate
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ExperimentError
 from ackademy.lazy import pl
 from ackademy.runner.cases import Case, of_scenario
 from ackademy.stats import scores
+from ackademy.stats.run_metrics import measure
 from ackademy.stats.scores import Score
 from ackademy.toml_table import TomlTable, toml_value
 

@@ -1,4 +1,4 @@
-"""Properties of a policy over the law `own_queue`, proved for boxes of observations.
+"""Properties of a policy over `own_queue`, proved for boxes of observations.
 
 After Canopy (EuroSys 2026), which bounds a network's answers over a box and asks how much of the
 bounds lies where it should. The boxes, properties and thresholds are *proposed*. A box frees some
@@ -32,9 +32,9 @@ POINTS = 8
 NOISE = 0.05
 """by which P5 changes round trips"""
 CUT = 0.7
-"""of the window, once per round trip, by the law's rule against losses"""
+"""of the window, once per round trip, by the response of `own_queue` to losses"""
 STEP_LOW, STEP_HIGH = 0.8, 1.25
-"""between which the law changes a window in one interval"""
+"""between which `own_queue` changes a window in one interval"""
 WITHOUT_JITTER = (
     "Jitter counts as none in the law's step: with it, the window may grow more than P1, P3 and P5 "
     "say."
@@ -97,7 +97,7 @@ def loss_of(ratio: float) -> float:
 
 
 def target_packets(delivery_pps: F64) -> F64:
-    """The law's target of own packets in the queue."""
+    """The target of `own_queue`: own packets in the queue."""
     return np.maximum(3.5 * np.sqrt(delivery_pps / 833.0), 1.0)
 
 
@@ -116,15 +116,15 @@ def queue_to_come(own: F64, rise: F64, target: F64) -> F64:
 
 
 def change(states: States, ratio: F64, action: F64) -> F64:
-    """How ln of the window changes in one interval, by the law at its smallest velocity.
+    """How ln of the window changes in one interval, by `own_queue` at its smallest velocity.
 
     It never falls with either value of the action, and never rises with the ratio.
 
-    Jitter counts as none. The law takes up to three quarters of what the round trip has above the
-    base off the queue for jitter, so that the window may grow where this one falls: with 100
+    Jitter counts as none. `own_queue` takes up to three quarters of what the round trip has above
+    the base off the queue for jitter, so that the window may grow where this one falls: with 100
     packets in flight, a ratio of 2, 833 packets/s and the action (0.5, 0) ln of the window falls
-    by 0.117 here, and the law adds 7.75 packets if jitter beyond the time of four packets is at
-    least the round trip less the base.
+    by 0.117 here, and `own_queue` adds 7.75 packets if jitter beyond the time of four packets is
+    at least the round trip less the base.
 
     Args:
         states: m of them.
@@ -343,7 +343,7 @@ def _ratios(scales: Scales, box: Box) -> tuple[F64, F64]:
 
 
 def _change(states: States, scales: Scales, box: Box, low: F64, high: F64) -> tuple[F64, F64]:
-    """Bounds of ln of the window after the law's step over that before."""
+    """Bounds of ln of the window after the step of `own_queue` over that before."""
     least, most = _ratios(scales, box)
     low, high = np.clip(low, -1.0, 1.0), np.clip(high, -1.0, 1.0)
     return change(states, most, low), change(states, least, high)

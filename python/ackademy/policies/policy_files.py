@@ -175,7 +175,7 @@ def policy_text(
         settings: the five tables as TOML.
         layers: of `[[layers]]`.
         made: how it came about.
-        ranges: of the features, outside of which the guard leaves a flow to the law; or none.
+        ranges: of the features, outside of which the guard sets the action to zeros; or none.
     """
     blocks = [f"format = 1\nabout = {toml_value(about)}\n", settings.strip() + "\n"]
     for layer in layers:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from ackademy import _core, folders
 from ackademy.backends import schemes
-from ackademy.backends.runs import measure, simulate
+from ackademy.backends.runs import simulate
 from ackademy.errors import AckademyError
 from ackademy.policies import cards, policy_files
 from ackademy.policies.cards import Card
+from ackademy.stats.run_metrics import measure
 from ackademy.toml_table import TomlTable
 
 PROBE = """\

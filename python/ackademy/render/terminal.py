@@ -195,7 +195,7 @@ def fitting(
 
     Args:
         title: of each of them.
-        names: the first column may hold groups: an empty cell goes on with the one above.
+        names: the first column may hold groups: an empty cell repeats the one above.
         numbers: as many cells each.
         console: how wide it may be.
         is_framed: whether frames are drawn, unless there are fewer tables without.

@@ -126,7 +126,7 @@ def drawn(
 
 
 def named_apart(cases: Sequence[Case], words: Sequence[str] = ()) -> list[Case]:
-    """The cases, no two of one name: rows are told apart by it.
+    """The cases, no two of one name: it identifies rows.
 
     Args:
         cases: in the order of the rows.

@@ -29,12 +29,13 @@ from pathlib import Path
 from ackademy import _core, sums, user_code
 from ackademy.backends import Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import Progress, measure, python_controllers, simulate
+from ackademy.backends.runs import Progress, python_controllers, simulate
 from ackademy.backends.tables import data_frame
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write as write_file
 from ackademy.lazy import pl
 from ackademy.source_hash import MEASURING, source_hash
+from ackademy.stats.run_metrics import measure
 
 Files = Mapping[str, bytes]
 KEY_LENGTH = 20

@@ -100,7 +100,7 @@ def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Pro
         cells: the experiment; equal cells are run once.
         folder: holds one folder per cell.
         engine: where to run them.
-        progress: told after every cell.
+        progress: called after every cell.
 
     Returns:
         Counts, and the cells that failed; the others are on disk.

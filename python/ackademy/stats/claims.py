@@ -112,7 +112,6 @@ def parse_claim(entry: TomlTable, rows: Sequence[RowName]) -> Claim:
     Raises:
         ExperimentError: if a field is wrong, names no row, or there is not exactly one bound.
     """
-    entry.only("text", "where", "metric", "row", "rows", "against", "strict", *get_args(Bound))
     bounds = [bound for bound in get_args(Bound) if bound in entry.values]
     if len(bounds) != 1:
         raise entry.error("bound", bounds, f"exactly one of {', '.join(get_args(Bound))}")
@@ -123,18 +122,10 @@ def parse_claim(entry: TomlTable, rows: Sequence[RowName]) -> Claim:
         allowed = "nothing beside a bound on a value" if others else "a row to compare with"
         raise entry.error("against", entry.values.get("against"), allowed)
     metric_of(entry.string("metric"), entry.where)
-    strict = entry.switch("strict", default=False)
     alone: list[RowName | None] = [None] * len(chosen)
-    cases = zip(chosen, others or alone, strict=True)
-    return Claim(
-        text=entry.string("text"),
-        where=entry.string("where"),
-        metric=entry.string("metric"),
-        cases=tuple(Case(row, other) for row, other in cases),
-        bound=bound,
-        limit=entry.any_number(bound),
-        strict=strict,
-    )
+    cases = tuple(Case(row, other) for row, other in zip(chosen, others or alone, strict=True))
+    keys, limit = ("row", "rows", "against", *get_args(Bound)), entry.any_number(bound)
+    return entry.into(Claim, *keys, cases=cases, bound=bound, limit=limit)
 
 
 def check(

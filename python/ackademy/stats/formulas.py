@@ -179,7 +179,7 @@ def goodput_share(goodput_bytes: FloatArray, capacity_bytes: FloatArray) -> Floa
 def convergence_time_s(
     time_s: FloatArray, rate_mbps: FloatArray, target_mbps: float, *, tolerance_ratio: float = 0.1
 ) -> float:
-    """When a flow came within a band around its share for good (RFC 5166 section 2.2.2).
+    """When a flow came within a band around its share and stayed there (RFC 5166 section 2.2.2).
 
     Args:
         time_s: shape (n,); since the flow, or the one it must make room for, began; increasing.

@@ -1,25 +1,16 @@
 """Harm: how much worse a flow does beside a controller than alone (Ware et al., HotNets 2019).
 
 The victim's number is taken twice on the same network: `alone`, with the link to itself, and
-`beside` the controller that is judged. The pairs of numbers in use are named in `HARMED`.
+`beside` the evaluated controller.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
 from ackademy.stats.formulas import FloatArray
-
-HARMED: Mapping[str, bool] = {
-    "throughput_mean_mbps": True,
-    "delay_p95_ms": False,
-    "loss": False,
-    "completion_time_ms": False,
-}
-"""what is harmed, in its unit, and whether more of it is better"""
 
 STARVED_RATIO = 0.1
 """starved: less than this part of the fair share"""
@@ -64,7 +55,7 @@ def excess_harm(by_judged: float, by_own_kind: float) -> float:
     """E = H(A to B) - H(B to B): what a scheme takes beyond what the victim's own kind takes.
 
     Args:
-        by_judged: harm of the judged scheme A to the victim B, in [0, 1].
+        by_judged: harm of the evaluated scheme A to the victim B, in [0, 1].
         by_own_kind: harm of B to B on the same network, in [0, 1].
 
     Returns:

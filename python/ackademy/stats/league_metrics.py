@@ -1,7 +1,7 @@
 """Metrics that compare schemes over networks: power, friendliness, dominance, response.
 
 Every function takes numbers of runs that are finished and states its unit and its degenerate
-case. `ackademy.studies.league_scores` applies them to a league, beside those of
+case. `ackademy.studies.league.scores` applies them to a league, beside those of
 `ackademy.stats.regret`.
 """
 
@@ -254,24 +254,6 @@ def settling_time_s(
         return math.inf
     inside = np.convolve(near.astype(np.float64), np.ones(wanted), "valid") > wanted - 0.5
     return float(np.argmax(inside)) * interval_s if inside.any() else math.inf
-
-
-def wobble(rate_mbps: FloatArray) -> float:
-    """How much a flow's throughput varies once it has settled.
-
-    Args:
-        rate_mbps: shape (n,); throughput in consecutive intervals of 1 s, >= 0.
-
-    Returns:
-        Standard deviation over mean of the last half of the intervals, no unit, >= 0; 0.0 for
-        fewer than two; `nan` where nothing is delivered in that half.
-    """
-    rates = np.asarray(rate_mbps, np.float64)
-    last = rates[rates.size // 2 :]
-    if last.size < 2:
-        return 0.0
-    centre = float(last.mean())
-    return float(last.std(ddof=1)) / centre if centre > 0.0 else math.nan
 
 
 def _less(ours: float, other: float) -> float:

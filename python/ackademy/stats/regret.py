@@ -61,7 +61,7 @@ def max_min_mbps(capacity_mbps: float, wanted_mbps: FloatArray) -> FloatArray:
         wanted_mbps: shape (n_flows,); what each flow wants; >= 0, may be infinite.
 
     Returns:
-        Shape (n_flows,); Mb/s. Nobody gets more than it wants, and the sum is the capacity unless
+        Shape (n_flows,); Mb/s. No flow gets more than it wants, and the sum is the capacity unless
         all together want less. Flows that want more than an equal share of what the others leave
         get equal shares.
     """
@@ -79,7 +79,7 @@ def max_min_mbps(capacity_mbps: float, wanted_mbps: FloatArray) -> FloatArray:
 def omniscient(stretches: Sequence[Stretch], demands: Sequence[Demand]) -> list[Ideal]:
     """What each flow would get if all knew the network and shared it by max-min fairness.
 
-    Datagrams come first, because they yield to nobody; the rest share what is left.
+    Datagrams come first, because they yield to no flow; the rest share what is left.
 
     Args:
         stretches: of the bottleneck, in order, without a gap.

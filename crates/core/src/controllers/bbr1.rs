@@ -6,7 +6,7 @@
 //! packets at that time stands for. Linux knows of packets that wait in the host for their departure
 //! time; here none do.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::bbr::may_be_delayed;
+use crate::controllers::shared::bbr::{EXTRA_TIME_S, may_be_delayed};
 use crate::controllers::shared::own_limit::OwnLimit;
 use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::params::{Param, ParamKind, Params};
@@ -52,8 +52,6 @@ const MARGIN: f64 = 0.99;
 const NOMINAL_RTT: Span = Span::from_millis(1);
 /// Rounds for which excess acknowledgements count, twice (source).
 const EXTRA_ROUNDS: u32 = 5;
-/// Excess acknowledgements count up to what the bandwidth carries in this time (source).
-const EXTRA_TIME_S: f64 = 0.1;
 
 /// What it does at present.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use crate::control::{
     Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec,
 };
 use crate::controllers::shared::bbr::{
-    Bounds, Doubling, Extra, FullPipe, LossRound, MinRtt, Sample, Seen, Settings,
+    Bounds, Doubling, EXTRA_TIME_S, Extra, FullPipe, LossRound, MinRtt, Sample, Seen, Settings,
 };
 use crate::controllers::shared::own_limit::OwnLimit;
 use crate::params::Params;
@@ -523,7 +523,8 @@ impl Bbr3 {
 
     fn set_cwnd(&mut self, sample: &Sample) {
         let (_, gain) = self.gains();
-        let most = self.with_budget(self.bdp(self.bw, gain) + self.extra.value());
+        let extra = self.extra.value().min(self.bw * EXTRA_TIME_S);
+        let most = self.with_budget(self.bdp(self.bw, gain) + extra);
         if self.full.reached {
             self.cwnd = (self.cwnd + sample.acked).min(most);
         } else if self.cwnd < most || self.delivered < self.initial_cwnd {

@@ -154,8 +154,8 @@ impl Coupled for Told {
 }
 
 /// Hands acknowledgements on `size` at a time, for flows of one subflow. A loss, the beginning and the end of a
-/// recovery, and half a round trip end a batch early. In slow start the window grows between two calls by what is delivered, as the
-/// kernel's does between two decisions.
+/// recovery, and an eighth of a round trip end a batch early, as with the kernel's daemon. In slow start the window grows
+/// between two calls by what is delivered, as the kernel's does between two decisions.
 pub struct Batches {
     inner: Box<dyn Coupled>,
     size: u64,
@@ -217,7 +217,7 @@ impl Coupled for Batches {
             self.flush(id);
         }
         self.add(ack);
-        if self.held >= self.size || ack.now.since(self.since) * 2 >= ack.srtt {
+        if self.held >= self.size || ack.now.since(self.since) * 8 >= ack.srtt {
             self.flush(id);
         }
     }

@@ -130,7 +130,7 @@ fn await_name(name: &str, mut daemon: Process) -> Result<Process, Error> {
     Ok(daemon)
 }
 
-/// Why it did not start; what the user can mend there, the user can mend here.
+/// Why it did not start; what the user can fix there, the user can fix here.
 fn complaint(mut daemon: Process) -> Error {
     let _ = daemon.0.kill();
     let mut text = String::new();

@@ -18,7 +18,7 @@
 //! - `on_send`: asked with each record, for what the window admits then
 //!   ([`AckSendHook`](ackademy::transport::send_hook::AckSendHook)).
 //!
-//! `docs/reference/kernel.md` goes through every field.
+//! `docs/reference/kernel-records.md` goes through every field.
 use super::governor::Governor;
 use super::record::{Flow, PACING_NONE, Record, SSTHRESH_INFINITE, flag, kind};
 use ackademy::control::{Ack, CWND_MAX, Control, FlowInfo, Loss, LossKind, Recovery, SubflowId};

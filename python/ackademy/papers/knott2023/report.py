@@ -28,7 +28,7 @@ from ackademy.render.report import Report, Section
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import NOMINAL
-from ackademy.studies.experiment_report import (
+from ackademy.studies.reproduce.parts import (
     assumptions_section,
     claims_section,
     item_report,

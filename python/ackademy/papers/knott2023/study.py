@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -40,27 +40,12 @@ from ackademy.stats import claims
 from ackademy.stats.claims import Checked, Claim
 from ackademy.stats.formulas import FloatArray
 from ackademy.stats.intervals import Interval, t_interval
-from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Item
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce.files import Assumption, Item
 from ackademy.toml_table import TomlTable, toml_value
 
 Figure = Literal["rewards", "refused", "throughput", "beta", "sweep", "grid"]
 FIGURES: tuple[Figure, ...] = ("rewards", "refused", "throughput", "beta", "sweep", "grid")
-KEYS = (
-    "kind",
-    "title",
-    "item",
-    "about",
-    "runs",
-    "rates_mbps",
-    "columns",
-    "figures",
-    "learner",
-    "assumption",
-    "claim",
-    "published",
-)
-"""of the file"""
 LEARNER_KEYS = ("name", "tune", "beta_step", "loss_unit", "recipe")
 SOURCE_KEYS = {"recorded": ("recorded",), "scenario": ("scenario", "set", "controller")}
 """where transfers come from, and what may be said of it"""
@@ -373,15 +358,20 @@ def load(name: str) -> BetaStudy:
         ExperimentError: if it is missing or wrong.
     """
     path = experiment_files.find(name)
-    item = TomlTable.read(path).only(*KEYS)
+    item = TomlTable.read(path)
     common = TomlTable.read(path.parent / "paper.toml").only(*experiment_files.PAPER_KEYS)
     rates = tuple(_numbers(item, "rates_mbps"))
     learners = tuple(_learner(entry, path.parent) for entry in item.tables("learner"))
     if not learners:
         raise item.error("learner", [], "at least one [[learner]]")
     rows = [(learner.name, group_of(rate)) for learner in learners for rate in rates]
-    return BetaStudy(
-        **experiment_files.item_of(path, item),
+    return item.into(
+        BetaStudy,
+        *("kind", "runs", "rates_mbps", "columns", "figures", "learner", "assumption"),
+        *("claim", "published"),
+        name=experiment_files.name_of(path),
+        path=path,
+        paper=experiment_files.read_paper(path),
         runs=item.whole("runs", 1, experiment_files.RUNS_MAX),
         rates_mbps=rates,
         learners=learners,
@@ -457,11 +447,12 @@ def learner_of(path: Path, changes: Changes, *, quick: bool = False) -> tuple[Le
 
 
 def _recipe(table: TomlTable) -> Mapping[str, float]:
+    known = {own.name: str(own.type) for own in fields(recipe.Recipe)}
     for name, value in table.values.items():
-        if name not in recipe.ALLOWED:
-            raise table.error(name, value, f"only {', '.join(recipe.ALLOWED)}")
-        if not recipe.is_allowed(name, value):
-            raise table.error(name, value, recipe.ALLOWED[name])
+        if name not in known:
+            raise table.error(name, value, f"only {', '.join(known)}")
+        if wanted := recipe_toml.wanted_of(known[name], value):
+            raise table.error(name, value, wanted)
     return cast("Mapping[str, float]", dict(table.values))
 
 

@@ -21,9 +21,9 @@ from ackademy.runner.engines import Engine
 from ackademy.runner.experiments import CellsRun, Progress
 from ackademy.stats.claims import Checked
 from ackademy.stats.formulas import FloatArray
-from ackademy.studies import experiment_files
-from ackademy.studies.experiment_files import Assumption, Item
-from ackademy.studies.experiment_report import assumptions_section, item_report
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce.files import Assumption, Item
+from ackademy.studies.reproduce.parts import assumptions_section, item_report
 from ackademy.toml_table import TomlTable
 
 
@@ -105,9 +105,13 @@ def load(name: str) -> CurveStudy:
         ExperimentError: if one is missing or wrong.
     """
     path = experiment_files.find(name)
-    item = TomlTable.read(path).only("kind", "title", "item", "about", "curve", "assumption")
-    return CurveStudy(
-        **experiment_files.item_of(path, item),
+    item = TomlTable.read(path)
+    return item.into(
+        CurveStudy,
+        *("kind", "curve", "assumption"),
+        name=experiment_files.name_of(path),
+        path=path,
+        paper=experiment_files.read_paper(path),
         curves=tuple(_curve(entry, path.parent) for entry in item.tables("curve")),
         assumptions=tuple(experiment_files.parse_assumptions(item)),
     )

@@ -29,24 +29,12 @@ from ackademy.runner.engines import Engine
 from ackademy.stats.claims import Checked
 from ackademy.stats.metrics import metric_of
 from ackademy.stats.run_tables import RunTables
-from ackademy.studies import experiment_files, reproduce
-from ackademy.studies.experiment_files import Assumption, Experiment, Item, Row
-from ackademy.studies.experiment_report import assumptions_section, item_report
+from ackademy.studies.reproduce import files as experiment_files
+from ackademy.studies.reproduce import study as reproduce
+from ackademy.studies.reproduce.files import Assumption, Experiment, Item, Row
+from ackademy.studies.reproduce.parts import assumptions_section, item_report
 from ackademy.toml_table import TomlTable
 
-KEYS = (
-    "kind",
-    "title",
-    "item",
-    "about",
-    "measured",
-    "link",
-    "packet_bytes",
-    "reno",
-    "learningcc",
-    "assumption",
-)
-"""of the file"""
 LEAD = "Dots: measured. Lines: the fluid model. Rings: the square-root law."
 BITS = 8e-6
 """megabits per byte"""
@@ -216,7 +204,7 @@ def load(name: str) -> FluidStudy:
         ExperimentError: if it, or the experiment it names, is missing or wrong.
     """
     path = experiment_files.find(name)
-    table = TomlTable.read(path).only(*KEYS)
+    table = TomlTable.read(path)
     beside = f"{table.string('measured')}.toml"
     if beside != Path(beside).name:
         raise table.error("measured", table.string("measured"), "an item of the same paper")
@@ -225,13 +213,13 @@ def load(name: str) -> FluidStudy:
     rows = tuple(row for row in measured.rows if row.scheme in schemes)
     if not {row.scheme for row in rows} == set(schemes):
         raise ExperimentError(f"{path}: reno, learningcc = {schemes}: allowed: its schemes")
-    return FluidStudy(
-        **experiment_files.item_of(path, table),
+    return table.into(
+        FluidStudy,
+        *("kind", "measured", "assumption"),
+        name=experiment_files.name_of(path),
+        path=path,
+        paper=experiment_files.read_paper(path),
         measured=replace(measured, rows=rows),
-        reno=schemes[0],
-        learningcc=schemes[1],
-        link=table.string("link"),
-        packet_bytes=table.number("packet_bytes"),
         assumptions=tuple(experiment_files.parse_assumptions(table)),
     )
 

@@ -130,7 +130,7 @@ def network_of(model: onnx.ModelProto, entering: tuple[int, int], where: str) ->
 def needed_alone(model: onnx.ModelProto) -> bytes:
     """The model without the nodes that its output does not depend on.
 
-    Nobody has looked at how much those would make, and onnxruntime runs them all the same.
+    Their size is not checked, and onnxruntime runs them nevertheless.
     """
     left = onnx.ModelProto()
     left.CopyFrom(model)

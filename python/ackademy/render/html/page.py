@@ -66,12 +66,6 @@ def document(head: Head, sections: Sequence[Section]) -> str:
     return f"<!doctype html>\n{page}\n"
 
 
-def repeat_section(command: str) -> Section:
-    """The section with the command that makes the page again."""
-    body = element("pre", element("code", command))
-    return Section("repeat", "How to repeat it", "", body)
-
-
 def tabs(name: str, bodies: Mapping[str, Markup]) -> Markup:
     """One body at a time; without a choice to make, just the body."""
     if len(bodies) <= 1:

@@ -60,7 +60,7 @@ def ray_session(address: str | None) -> Iterator[None]:
 
 
 def _need_ray() -> None:
-    """Refuse to go on without Ray.
+    """Refuse to continue without Ray.
 
     Raises:
         EngineError: if it is not installed.

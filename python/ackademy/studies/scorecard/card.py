@@ -7,60 +7,18 @@ that this scenario is run on, and checks: a measure of the runs with the rule th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, cast, get_args
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from ackademy import lookup
 from ackademy.errors import ExperimentError
 from ackademy.stats.network_metrics import MEASURES
-from ackademy.studies.experiment_files import RUNS_MAX
+from ackademy.studies.reproduce.files import RUNS_MAX
 from ackademy.toml_table import TomlTable
 
 Over = Literal["worst", "mean", "median", "p95"]
 """how the values of the networks become the one that a bound is for"""
 
-CARD_KEYS = ("title", "about", "document", "runs", "quick", "kernel", "rivals", "row")
-LIMIT_KEYS = ("runs", "networks", "duration_s")
-ROW_KEYS = (
-    "id",
-    "name",
-    "section",
-    "word",
-    "about",
-    "note",
-    "not_applicable",
-    "not_measured",
-    "part",
-)
-PART_KEYS = (
-    "name",
-    "duration_s",
-    "packets",
-    "rtts",
-    "sample_ms",
-    "networks",
-    "networks_min",
-    "axes",
-    "values",
-    "scenario",
-    "variants",
-    "check",
-)
-VARIANT_KEYS = ("name", "without", "only", "values")
-CHECK_KEYS = (
-    "measure",
-    "where",
-    "over",
-    "at_most",
-    "at_least",
-    "within",
-    "or",
-    "against",
-    "margin",
-    "slack",
-    "excess_over",
-    "falls_along",
-)
 NETWORKS_MAX = 1000
 MARGIN = 0.05
 """part of a rival's value by which a controller may be worse and still counts as no worse"""
@@ -151,30 +109,30 @@ class Variant:
     """pattern of flows that are left out"""
     only: str = ""
     """pattern of flows that stay"""
-    values: Mapping[str, object] | None = None
+    values: Mapping[str, object] = field(default_factory=dict)
     """placeholders with another value"""
 
 
 ONE_RUN = (Variant("run"),)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A scenario on its networks."""
 
     name: str
     duration_s: float
     """maximum"""
-    packets: float
+    packets: float = 0.0
     """of full size at the link's rate, after which a run may end; 0 for no such end"""
-    rtts: float
+    rtts: float = 0.0
     """round trips that a run lasts at least, within the maximum"""
-    sample_ms: float
+    sample_ms: float = 100.0
     n_networks: int
     n_networks_min: int
     """that a quick card runs, too"""
     axes: Mapping[str, Sequence[object]]
-    values: Mapping[str, object]
+    values: Mapping[str, object] = field(default_factory=dict)
     """placeholders that are the same on all networks"""
     scenario: Mapping[str, object]
     variants: tuple[Variant, ...]
@@ -194,12 +152,12 @@ class Row:
     """the document's requirement word"""
     about: str
     """the demand in one sentence"""
-    note: str
-    not_applicable: str
-    """why the demand is not for this controller; empty if it is"""
-    not_measured: str
-    """why there are no runs; empty if there are"""
     parts: tuple[Part, ...]
+    note: str = ""
+    not_applicable: str = ""
+    """why the demand is not for this controller; empty if it is"""
+    not_measured: str = ""
+    """why there are no runs; empty if there are"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,20 +205,21 @@ def load(name: str) -> Card:
         ExperimentError: if there is none, or it is wrong.
     """
     path = lookup.find(name, "scorecard", ExperimentError)
-    table = TomlTable.read(path).only(*CARD_KEYS)
+    table = TomlTable.read(path)
     rows = tuple(_row(entry) for entry in table.tables("row"))
     ids = [row.id for row in rows]
     double = next((own for own in ids if ids.count(own) > 1), None)
     if double is not None:
         raise table.error("row.id", double, "an id that is used once")
-    return Card(
+    return table.into(
+        Card,
+        "runs",
+        "row",
+        "quick",
+        "kernel",
         name=path.stem,
-        title=table.string("title"),
-        about=table.string("about"),
-        document=table.string("document"),
-        rivals=tuple(table.strings("rivals")),
         full=Limits(table.whole("runs", 1, RUNS_MAX), NETWORKS_MAX, 1e8),
-        quick=replace(_limits(table.table("quick")), is_quick=True),
+        quick=_limits(table.table("quick"), is_quick=True),
         kernel=_limits(table.table("kernel")),
         rows=rows,
         path=str(path),
@@ -286,97 +245,61 @@ def _listed(value: object) -> str:
     return "/".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _limits(table: TomlTable) -> Limits:
-    table.only(*LIMIT_KEYS)
-    return Limits(
-        table.whole("runs", 1, RUNS_MAX),
-        table.whole("networks", 1, NETWORKS_MAX),
-        table.number("duration_s"),
-    )
+def _limits(table: TomlTable, *, is_quick: bool = False) -> Limits:
+    numbers = (table.whole("runs", 1, RUNS_MAX), table.whole("networks", 1, NETWORKS_MAX))
+    keys = ("runs", "networks")
+    return table.into(Limits, *keys, runs=numbers[0], networks=numbers[1], is_quick=is_quick)
 
 
 def _row(table: TomlTable) -> Row:
-    table.only(*ROW_KEYS)
     parts = tuple(_part(entry) for entry in table.tables("part"))
-    reasons = [table.string(key, "") for key in ("not_applicable", "not_measured")]
-    if sum(map(bool, [parts, *reasons])) != 1:
+    row = table.into(Row, "part", parts=parts)
+    if sum(map(bool, [parts, row.not_applicable, row.not_measured])) != 1:
         allowed = "parts, not_applicable = 'why' or not_measured = 'why', one of them"
         raise table.error("part", len(parts), allowed)
-    return Row(
-        id=table.string("id"),
-        name=table.string("name"),
-        section=table.string("section"),
-        word=table.string("word"),
-        about=table.string("about"),
-        note=table.string("note", ""),
-        not_applicable=reasons[0],
-        not_measured=reasons[1],
-        parts=parts,
-    )
+    return row
 
 
 def _part(table: TomlTable) -> Part:
-    table.only(*PART_KEYS)
     axes = table.table("axes").values
     for name, values in axes.items():
         if not isinstance(values, list) or not values:
             raise table.error(f"axes.{name}", values, "a list of values")
-    n_networks = table.whole("networks", 1, NETWORKS_MAX) if "networks" in table.values else 1000
-    variants = tuple(_variant(entry) for entry in table.tables("variants")) or ONE_RUN
+    variants = tuple(own.into(Variant) for own in table.tables("variants")) or ONE_RUN
     names = [own.name for own in variants]
     if len(set(names)) < len(names):
         raise table.error("variants.name", names, "every name once")
-    return Part(
-        name=table.string("name"),
-        duration_s=table.number("duration_s"),
-        packets=table.number("packets", 0.0),
-        rtts=table.number("rtts", 0.0),
-        sample_ms=table.number("sample_ms", 100.0),
-        n_networks=n_networks,
-        n_networks_min=table.whole("networks_min", 1, NETWORKS_MAX)
-        if "networks_min" in table.values
-        else 1,
-        axes={name: cast("Sequence[object]", values) for name, values in axes.items()},
-        values=table.table("values").values,
-        scenario=table.table("scenario").values,
+
+    def count(key: str, usual: int) -> int:
+        return table.whole(key, 1, NETWORKS_MAX) if key in table.values else usual
+
+    return table.into(
+        Part,
+        *("networks", "networks_min", "axes", "variants", "check"),
+        n_networks=count("networks", NETWORKS_MAX),
+        n_networks_min=count("networks_min", 1),
+        axes=axes,
         variants=variants,
         checks=tuple(_check(entry, list(axes), names) for entry in table.tables("check")),
         where=table.where,
     )
 
 
-def _variant(table: TomlTable) -> Variant:
-    table.only(*VARIANT_KEYS)
-    return Variant(
-        table.string("name"),
-        table.string("without", ""),
-        table.string("only", ""),
-        table.table("values").values,
-    )
-
-
 def _check(table: TomlTable, axes: Sequence[str], variants: Sequence[str]) -> Check:
-    table.only(*CHECK_KEYS)
     measure = table.choice("measure", MEASURES)
     if not set(MEASURES[measure].variants) <= set(variants):
         allowed = f"in a part with the variants {', '.join(MEASURES[measure].variants)}"
         raise table.error("measure", measure, allowed)
-    over = table.choice("over", get_args(Over), "worst")
-    falls = table.string("falls_along", "")
-    if falls and falls not in axes:
-        raise table.error("falls_along", falls, ", ".join(axes))
     low, high = _bounds(table)
-    rule = Rule(
+    rule = table.into(
+        Rule,
+        *("measure", "where", "or", "within", "at_most", "at_least"),
         at_most=high,
         at_least=low,
         alternative=table.string("or", ""),
-        over=over,
-        against=table.string("against", ""),
-        margin=table.number("margin", MARGIN),
-        slack=table.number("slack", 0.0),
-        excess_over=table.string("excess_over", ""),
-        falls_along=falls,
     )
+    if rule.falls_along and rule.falls_along not in axes:
+        raise table.error("falls_along", rule.falls_along, ", ".join(axes))
     return Check(measure, rule, table.table("where").values)
 
 

@@ -29,6 +29,9 @@ const SILENCE: Span = Span::from_millis(500);
 const RATE_MAX_BPS: f64 = 1e12;
 /// No rate is lower, whatever a rule's own floor: a kilobit per second.
 const RATE_MIN_BPS: f64 = 1e3;
+/// Part of a burst that may be lost before the next burst starts at half the rate: a burst that ends before its rates
+/// are compared never lowers a rate that is too high (proposed; twice what Allegro's utility tolerates).
+const BURST_LOSS: f64 = 0.1;
 /// Intervals of the start whose outcome may be open: beyond, the rate is not doubled (proposed).
 const OPEN_INTERVALS: u32 = 2;
 
@@ -180,6 +183,14 @@ impl<R: Rule> Pcc<R> {
         self.next_interval(now);
     }
 
+    /// All that was sent is delivered or lost by now, although the intervals say nothing about their rates.
+    fn start_after_silence(&mut self, now: Time) {
+        if self.monitor.open_loss_ratio() > BURST_LOSS {
+            self.rule.halve(&self.path);
+        }
+        self.start_over(now);
+    }
+
     fn take_samples(&mut self, ack: &Ack) {
         self.path.delivered_bps = self.count.add(ack, self.path.srtt_s);
         if ack.srtt == Span::ZERO {
@@ -229,7 +240,7 @@ impl<R: Rule> Controller for Pcc<R> {
     fn on_ack(&mut self, ack: &Ack) {
         self.last_ack = ack.now;
         if self.asleep {
-            self.start_over(ack.now);
+            self.start_after_silence(ack.now);
         }
         self.take_samples(ack);
         self.judge_complete(ack.now);
@@ -251,7 +262,7 @@ impl<R: Rule> Controller for Pcc<R> {
                     self.start_over(loss.now);
                 }
             }
-            LossKind::Idle => self.start_over(loss.now),
+            LossKind::Idle => self.start_after_silence(loss.now),
             LossKind::Spurious => self.overload.forgive(),
             LossKind::Deflate => {}
         }

@@ -247,6 +247,17 @@ fn the_window_is_twice_the_pipe_and_what_is_acknowledged_beyond_the_rate() {
     assert!(bbr.extra.value() <= 4.0, "{} packets of aggregation", bbr.extra.value());
 }
 
+/// A source whose mean is a little above its delivery rate: what comes beyond the rate adds up.
+#[test]
+fn what_is_acknowledged_beyond_the_rate_counts_up_to_a_tenth_of_a_second() {
+    let (mut bbr, mut feed) = cruising();
+    bbr.extra.remember(bbr.rounds, 1e6, true);
+    (0..500).for_each(|_| feed.step(&mut bbr));
+    assert!(bbr.extra.value() >= 1e6, "{}", bbr.extra.value());
+    // Twice the pipe of 100 packets, and 100 of a tenth of a second.
+    close(bbr.cwnd, 300.0);
+}
+
 #[test]
 fn the_pacing_rate_does_not_fall_in_start_up() {
     let (mut bbr, mut feed) = (bbr(), Feed::new());

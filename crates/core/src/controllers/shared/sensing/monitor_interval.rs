@@ -178,6 +178,14 @@ impl<P: Copy> Monitor<P> {
         self.open.clear();
     }
 
+    /// Lost of lost and delivered of the open intervals, as far as their fate is known; 0 if neither.
+    pub fn open_loss_ratio(&self) -> f64 {
+        let (acked, lost) = self.open.iter().fold((0.0, 0.0), |(acked, lost), interval| {
+            (acked + interval.acked, lost + interval.lost)
+        });
+        if lost > 0.0 { lost / (acked + lost) } else { 0.0 }
+    }
+
     /// The reports of the open intervals are no longer awaited.
     pub fn forget(&mut self) {
         for interval in &mut self.open {

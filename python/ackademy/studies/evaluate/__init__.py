@@ -1,0 +1,1 @@
+"""Schemes in the place of the learners of networks."""

@@ -1,0 +1,1 @@
+"""The same scenarios in the simulator and on the kernel."""

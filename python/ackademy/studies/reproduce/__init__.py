@@ -1,0 +1,1 @@
+"""Tables and figures of papers: ours beside the published."""

@@ -1,0 +1,1 @@
+"""A search for the networks on which a controller is worst."""
