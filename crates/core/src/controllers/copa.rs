@@ -206,8 +206,9 @@ impl Copa {
 
     /// Moves the window towards the target for `acked` packets, of which the newest acknowledgement delivered
     /// `newest`. Alone, the acknowledgements of a batch would be answered in turn, and the first beyond the target
-    /// would be the last of its direction: a batch ends within the step of its newest beyond the target.
-    fn step(&mut self, acked: f64, newest: f64, cwnd_limited: bool) {
+    /// would be the last of its direction: a batch ends within the step of its newest beyond the target. A window that
+    /// fell within a round trip rises to `most`: its velocity is that of the larger window.
+    fn step(&mut self, acked: f64, newest: f64, cwnd_limited: bool, most: f64) {
         let target = self.target();
         let below = self.cwnd <= target;
         if self.slow_start {
@@ -222,8 +223,6 @@ impl Copa {
         if !below {
             self.cwnd = (self.cwnd - step).max(target - beyond).max(CWND_MIN);
         } else if cwnd_limited {
-            // What a round trip may add, whatever a window that fell in it would make of the velocity.
-            let most = self.cwnd_before + self.velocity * self.inverse_delta();
             self.cwnd = (self.cwnd + step).min(target + beyond).min(most.max(self.cwnd));
         }
     }
@@ -240,7 +239,11 @@ impl Controller for Copa {
             Bytes::ZERO => acked,
             newest => (newest.0 as f64 / self.packet).min(acked),
         };
-        self.step(acked, newest, ack.cwnd_limited == 1);
+        let most = match ack.prior_inflight {
+            Bytes::ZERO => f64::INFINITY,
+            flight => (1.0 + self.inverse_delta()) * flight.0 as f64 / self.packet,
+        };
+        self.step(acked, newest, ack.cwnd_limited == 1, most);
         if let Some(round) = self.overload.on_ack(ack).filter(|round| round.is_overload()) {
             self.answer_overload(round.acked);
         }

@@ -132,12 +132,11 @@ fn velocity_doubles_from_the_third_round_trip_that_keeps_the_direction_until_a_t
 }
 
 #[test]
-fn a_window_that_fell_within_a_round_trip_regains_no_more_than_the_round_trip_may_add() {
+fn a_window_that_fell_within_a_round_trip_rises_to_three_times_the_flight_at_most() {
     let (mut copa, path) = steady("off");
-    (copa.velocity, copa.cwnd, copa.cwnd_before, copa.round_from) = (128.0, 2.0, 50.0, Time::NEVER);
-    copa.on_ack(&path.ack(8));
-    // A velocity of 128 by an inverse delta of 2, above the 50 of the round trip's start.
-    close(copa.cwnd, 306.0);
+    (copa.velocity, copa.cwnd, copa.round_from) = (5000.0, 2.0, Time::NEVER);
+    copa.on_ack(&Ack { prior_inflight: Bytes(30 * MSS), ..path.ack(2) });
+    close(copa.cwnd, 90.0);
 }
 
 #[test]
@@ -283,7 +282,8 @@ fn a_batch_of_acknowledgements_ends_at_the_target_as_single_ones_do() {
             (copa.velocity, copa.cwnd, copa.round_from) = (32.0, 60.0, Time::NEVER);
             for _ in 0..100 / batch {
                 let ack = path.ack(batch);
-                copa.on_ack(&Ack { prior_inflight: Bytes(MSS), ..ack });
+                let (inflight, prior_inflight) = (Bytes(59 * MSS), Bytes(60 * MSS));
+                copa.on_ack(&Ack { inflight, prior_inflight, ..ack });
             }
             // The step of a packet is 32 · 2 / 60.
             assert!((copa.cwnd - target).abs() < 1.5, "{queue_ms} ms, {batch}: {}", copa.cwnd);
