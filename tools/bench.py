@@ -2,7 +2,7 @@
 
 Builds and runs `crates/core/benches/sim.rs`, times the installed peers on S1 to S3 and on S5 with
 1000 flows, prints a table and writes rows {name, value, unit, peer, peer_value, ratio} to
-bench/results.json.
+bench/results.json. The start of commands is timed, too (`bench_commands`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from ackademy.errors import AckademyError
+from bench_commands import rows as commands
 from ns_peers import speed as peer_speed
 from ns_peers.peers import Peer
 
@@ -145,6 +146,8 @@ def _rows(
                 beside,
                 target,
             )
+    for what, value, unit, target in commands():
+        add(what, value, unit, "target", target)
     for flows, target in (("1000", 2.0), ("10000", None)):
         if {"S5/1", f"S5/{flows}"} <= speeds.keys():
             growth = speeds["S5/1"] / speeds[f"S5/{flows}"]

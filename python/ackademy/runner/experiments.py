@@ -209,38 +209,27 @@ def read(folder: Path, cell: Cell, table: str) -> pl.DataFrame:
     Raises:
         ExperimentError: if the cell has not been run, or cannot be read; it is then removed.
     """
-    path = _path(folder, cell) / f"{table}.parquet"
-    if not path.is_file():
-        raise ExperimentError(f"{path} is not there: run the experiment first")
-    found = _read(path)
+    return read_several(folder, cell, (table,))[0]
+
+
+def read_several(folder: Path, cell: Cell, tables: Sequence[str]) -> list[pl.DataFrame]:
+    """Several tables of a cell, as `read`; what names and digests take is done once."""
+    path = _path(folder, cell)
+    files = [path / f"{table}.parquet" for table in tables]
+    for file in files:
+        if not file.is_file():
+            raise ExperimentError(f"{file} is not there: run the experiment first")
+    found = _read(path, files)
     if isinstance(found, str):
-        shutil.rmtree(path.parent, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)
         raise ExperimentError(f"{found}; it was removed: run the same command again")
     return found
 
 
-def read_several(folder: Path, cell: Cell, tables: Sequence[str]) -> list[pl.DataFrame] | None:
-    """Several tables of a cell, its name computed once; `None` if it has not been run.
-
-    Args:
-        folder: of the cells.
-        cell: what was to be run.
-        tables: as for `read`.
-
-    Raises:
-        ExperimentError: if one cannot be read; the cell is then removed.
-    """
+def counts(folder: Path, cell: Cell) -> bool:
+    """Whether a cell has been run, and on the kernel in time."""
     path = _path(folder, cell)
-    if not path.is_dir() or (cell.backend == "kernel" and not _kernel_run(path).valid):
-        return None
-    found = []
-    for table in tables:
-        own = _read(path / f"{table}.parquet")
-        if isinstance(own, str):
-            shutil.rmtree(path, ignore_errors=True)
-            raise ExperimentError(f"{own}; it was removed: run the same command again")
-        found.append(own)
-    return found
+    return path.is_dir() and (cell.backend == "sim" or _kernel_run(path).valid)
 
 
 def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
@@ -377,17 +366,21 @@ def _damage(path: Path, cell: Cell) -> str:
     return ""
 
 
-def _read(path: Path) -> pl.DataFrame | str:
-    """The table in a file, or a line that says why it cannot be read.
+def _read(folder: Path, paths: Sequence[Path]) -> list[pl.DataFrame] | str:
+    """The tables in files of a folder, or a line that says why one cannot be read.
 
-    Its digest is checked first: a damaged table may end the process, or be one with other numbers.
+    Digests are checked first: a damaged table may end the process, or be one with other numbers.
     """
+    path = folder
     try:
-        return pl.read_parquet(sums.checked(path, sums.read(path.parent)))
+        digests, found = sums.read(folder), []
+        for path in paths:
+            found.append(pl.read_parquet(sums.checked(path, digests)))
     except FileError as error:
         return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
         return f"{path}: {_first_line(error)}"
+    return found
 
 
 def _first_line(error: Exception) -> str:

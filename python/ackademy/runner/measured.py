@@ -144,7 +144,7 @@ def tables(study: str, found: Sequence[Measured]) -> Results:
 
 def run_tables(folder: Path, cell: Cell, scenario: _core.Scenario, row: Row) -> RunTables:
     """What a finished cell left, the flows of a row chosen."""
-    summary, links, counters = (experiments.read(folder, cell, n) for n in experiments.TABLES)
+    summary, links, counters = experiments.read_several(folder, cell, experiments.TABLES)
     joined = experiments.connections(folder, cell)
     chosen = _chosen(scenario, row, summary["flow"].to_list())
     return RunTables(summary, links, counters, chosen, scenario.duration_s, joined)

@@ -57,6 +57,8 @@ class RunTables:
         own = (
             [entries.fits([glob], name) for name in names] if isinstance(glob, str) else list(glob)
         )
+        if all(own):
+            return self.flows
         found = self.flows.filter(pl.Series(own, dtype=pl.Boolean))
         if found.is_empty():
             raise ExperimentError(f"flows {glob!r}: allowed: {', '.join(dict.fromkeys(names))}")
@@ -82,7 +84,8 @@ class RunTables:
 
 def per_flow(run: RunTables) -> FloatArray:
     """Shape (flows, len(COLUMNS)): the row's flows."""
-    return run.of(run.chosen).select(pl.col(COLUMNS).cast(pl.Float64)).to_numpy()
+    own = run.of(run.chosen)
+    return np.array([own[name].cast(pl.Float64).to_numpy() for name in COLUMNS]).T
 
 
 def stacked(runs: Sequence[FloatArray]) -> FloatArray:

@@ -322,10 +322,9 @@ def _ran(network: Network, cells: Mapping[str, Cell], folder: Path) -> Ran | Non
     """The runs of all variants; `None` if one is missing or does not count."""
     runs = {}
     for variant, cell in cells.items():
-        tables = experiments.read_several(folder, cell, TABLES)
-        if tables is None:
+        if not experiments.counts(folder, cell):
             return None
-        runs[variant] = _run_data(cell, tables)
+        runs[variant] = _run_data(cell, experiments.read_several(folder, cell, TABLES))
     return Ran(network.values, runs)
 
 
