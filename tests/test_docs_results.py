@@ -99,6 +99,36 @@ def test_a_grid_has_ours_and_the_published_numbers(
     ]
 
 
+def test_gains_are_over_the_bases_of_a_group_or_of_the_first(
+    result_tables: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / "r.csv").write_text(
+        "row,metric,published,ours,ci_low,ci_high,runs\n"
+        "D one,m,,3,2.9,3.1,5\nL one,m,,2,2,2,5\nD so two,m,,4,4,4,5\nD two,m,,9,9,9,5\n"
+    )
+    spec = {"metric": "m", "own": ["D so", "D"], "bases": {"L": "L"}}
+    spec["groups"] = {"first": "one", "second": "two"}
+    assert result_tables.rows_of(tmp_path, {"file": "r.csv", "gains": spec}) == [
+        {"choice": "first", "D": "3.00", "D ±": "0.10", "L": "50"},
+        {"choice": "second", "D": "4.00", "L": "100"},
+    ]
+
+
+def test_a_gap_has_both_sides_and_the_kernels_own(
+    result_tables: ModuleType, tmp_path: Path
+) -> None:
+    head = "| scenario | controller | simulator | kernel |\n| --- | --- | ---: | ---: |\n"
+    (tmp_path / "gap.md").write_text(
+        f"### Loss\n\n{head}| fast | cubic | 1 ± 0.1 | 2 |\n| fast | kernel:cubic | – | 3 |\n"
+    )
+    spec = {"controller": "cubic", "baseline": "kernel:cubic", "metrics": {"loss": "### Loss"}}
+    (row,) = result_tables.rows_of(tmp_path, {"file": "gap.md", "beside": spec})
+    assert row == {
+        "scenario": "fast", "loss, simulator": "1", "loss, simulator ±": "0.1",
+        "loss, daemon": "2", "loss, kernel:cubic": "3",
+    }  # fmt: skip
+
+
 def test_cards_are_one_table(result_tables: ModuleType, tmp_path: Path) -> None:
     for name, mean in (("cubic", "0.12345"), ("vegas", "")):
         (tmp_path / f"{name}.csv").write_text(
@@ -138,6 +168,8 @@ def test_a_table_has_intervals_chosen_columns_and_lines(
         "| B | c |\n| --- | ---: |\n| −1.5 ± 0.1 | 3 [2, 4] |\n"
     )
     assert results.table("wide; columns: a | c").splitlines()[3] == "| y | 1\\|2 |"
+    (tmp_path / "twice.csv").write_text("k,v\nx,1\ny,2\ny,3\nx,4\n")
+    assert results.table("twice; one: k; columns: v").splitlines()[2:] == ["| 1 |", "| 2 |"]
     assert results.table("long; metrics: M = m | N = n").splitlines()[2] == (
         "| x | 1 | 2 ± 0.5 | 3 |"
     )

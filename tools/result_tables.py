@@ -13,6 +13,11 @@
                             of `reproduce`: a line per scheme and a column per group, or the other
                             way about (`swap`: the schemes); in a cell, `{metric:.3f}` is ours,
                             `{metric:.3f±}` with half of the interval, `{metric:.3f?}` published
+    gains: {metric, own, bases, groups}
+                            of `reproduce`: per group, a scheme's number and its gains over others
+    beside: {controller, baseline, metrics}
+                            of `gap`: per scenario, metrics (name = heading) of the simulator, the
+                            daemon and a controller of the kernel
     cards: true             of `scorecard`: mark and mean of the first measure of each row
     heads, lines            other names for columns, and for values of the first column
     drop, sort              columns to leave out; the column to sort by, the largest first
@@ -111,6 +116,21 @@ def across(rows: list[Row], lines: list[str], columns: str, cells: list[str]) ->
     return list(found.values())
 
 
+def beside(text: str, controller: str, baseline: str, metrics: Mapping[str, str]) -> list[Row]:
+    """A line per scenario of a gap's Markdown: a controller on both sides, and a kernel's own."""
+    found: dict[str, Row] = {}
+    for metric, heading in metrics.items():
+        for row in below(text, heading):
+            sides = {controller: {"simulator": "simulator", "kernel": "daemon"}}
+            sides[baseline] = {"kernel": baseline}
+            line = found.setdefault(row["scenario"], {"scenario": row["scenario"]})
+            for side, name in sides.get(row["controller"], {}).items():
+                for end in ("", *ENDS_OF_INTERVALS):
+                    if side + end in row:
+                        line[f"{metric}, {name}{end}"] = row[side + end]
+    return list(found.values())
+
+
 def grid(
     rows: list[Row],
     columns: list[str],
@@ -141,6 +161,35 @@ def grid(
             for name, template in cells.items():
                 own[name or column] = filled(template, f"{scheme} {group}", numbers)
     return [with_intervals(row) for row in found.values()]
+
+
+def gains(
+    rows: list[Row],
+    metric: str,
+    own: list[str],
+    bases: Mapping[str, str],
+    groups: Mapping[str, str],
+) -> list[Row]:
+    """A line per group by its label: a scheme's number, and its gain over others in per cent.
+
+    The scheme is the first of `own` that a group has; a group without a base has the first group's.
+    """
+    numbers = {(row["row"], row["metric"]): row for row in rows}
+
+    def found(schemes: Iterable[str], names: Iterable[str]) -> str:
+        wanted = (f"{scheme} {group}" for group in names for scheme in schemes)
+        return next(row for row in wanted if (row, metric) in numbers)
+
+    first, lines = next(iter(groups.values())), []
+    for label, group in groups.items():
+        row = found(own, [group])
+        line = {"choice": label, own[-1]: filled(f"{{{metric}:.2f±}}", row, numbers)}
+        for name, base in bases.items():
+            beside = numbers[found([base], [group, first]), metric]["ours"]
+            ratio = float(numbers[row, metric]["ours"]) / float(beside)
+            line[name] = f"{100 * (ratio - 1):.0f}"
+        lines.append(with_intervals(line))
+    return lines
 
 
 def filled(cell: str, row: str, numbers: Mapping[tuple[str, str], Row]) -> str:
@@ -198,11 +247,15 @@ def _read(path: Path) -> list[Row]:
 
 def _rows(root: Path, spec: Spec) -> list[Row]:
     path = root / spec["file"]
+    if "beside" in spec:
+        return beside(path.read_text("utf-8"), **spec["beside"])
     rows = below(path.read_text("utf-8"), spec["below"]) if "below" in spec else _read(path)
     if "across" in spec:
         rows = across(rows, **spec["across"])
     if "grid" in spec:
         rows = grid(rows, **spec["grid"])
+    if "gains" in spec:
+        rows = gains(rows, **spec["gains"])
     heads, lines = spec.get("heads", {}), spec.get("lines", {})
     renamed = []
     for row in rows:

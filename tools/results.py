@@ -108,10 +108,11 @@ def table(marker: str) -> str:
         rows = [row for row in rows if row[column] == value]
     if asked["metrics"]:
         rows = pivoted(rows, asked["metrics"])
-    if asked["one"]:
-        rows = list({row[column]: row for column in asked["one"] for row in rows[::-1]}.values())[
-            ::-1
-        ]
+    for column in asked["one"]:
+        of_value: dict[str, Row] = {}
+        for row in rows:
+            of_value.setdefault(row[column], row)
+        rows = list(of_value.values())
     rows = rows[: int(*asked["first"])] if asked["first"] else rows
     columns = [column for row in rows for column in row]
     columns = asked["columns"] or [
