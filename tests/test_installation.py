@@ -13,7 +13,7 @@ import pytest
 
 from ackademy import _core, folders, installation, lookup
 from ackademy.errors import AckademyError
-from ackademy.studies import experiment_files
+from ackademy.studies.reproduce import files as experiment_files
 
 PACKAGE = Path(__file__).parents[1] / "python" / "ackademy"
 
