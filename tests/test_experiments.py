@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 import pytest
@@ -125,6 +127,23 @@ def test_worker_that_dies_takes_one_cell_with_it(
     batch = run_cells([bad, *cells_of(cell, 5)], tmp_path, local(2), quiet)
     assert [failure.cell for failure in batch.failures] == [bad]
     assert "died (9)" in batch.failures[0].error
+
+
+def test_cells_without_python_start_no_process(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("ackademy.runner.engines.processes._Worker")
+    assert not run_cells(cells_of(cell, 4), tmp_path, local(2), quiet).failures
+
+
+def test_an_engine_that_is_closed_ends_what_it_simulates(cell: Cell) -> None:
+    """Else the second and third cell would take minutes."""
+    long = [replace(own, overrides=(("duration_s", "100000"),)) for own in cells_of(cell, 3)[1:]]
+    outcomes = local(3)([cell, *long])
+    assert next(iter(outcomes)).error == ""
+    began = time.monotonic()
+    cast("Generator[Outcome, None, None]", outcomes).close()
+    assert time.monotonic() - began < 20.0
 
 
 def test_interruption_keeps_what_was_finished(cell: Cell, tmp_path: Path) -> None:

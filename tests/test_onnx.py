@@ -18,7 +18,7 @@ pytest.importorskip("onnxruntime", reason="needs onnx: an extra")
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ackademy import _core, cli
+from ackademy import _core, cli, exits
 from ackademy.errors import AckademyError, ExchangeError
 from ackademy.policies import policy_files
 from ackademy.policies.onnx import comparing, from_onnx, to_onnx
@@ -523,9 +523,7 @@ def ended(
 ) -> tuple[object, str]:
     """Exit status of `ackademy import` and what it says of it."""
     monkeypatch.setattr(sys, "argv", ["ackademy", "import", *map(str, words)])
-    with pytest.raises(SystemExit) as ending:
-        cli.main()
-    return ending.value.code, capsys.readouterr().err
+    return exits.status_of(cli.app), capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"no model", bytes(range(256))])

@@ -1,4 +1,4 @@
-"""Measure the first table of docs/results/stress.md: the findings kept in scenarios/stress.
+"""Measure the first table of docs/results/stress.md: the findings kept in data/scenarios/stress.
 
 python tools/stress_findings.py     writes docs/results/data/stress-findings.csv
 """

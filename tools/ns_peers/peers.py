@@ -1,7 +1,7 @@
 """Runs ns-2 and ns-3 on our scenarios and prints the three simulators side by side.
 
-The peers run through our own scripts in `peers/`; docs/results/peers.md states the conventions they
-share, what differs between them, and where a peer is at fault.
+The peers run through our own scripts in `ns2/` and `ns3/`; docs/results/peers.md states the
+conventions they share, what differs between them, and where a peer is at fault.
 """
 
 from __future__ import annotations
@@ -372,7 +372,7 @@ class Simulators:
         """Looks for nothing yet.
 
         Args:
-            root: the checkout that holds `peers/`; by default the one this module stands in.
+            root: the checkout; by default the one this module stands in.
         """
         self.root = root if root is not None else Path(__file__).resolve().parents[2]
         self._ns3_program: Path | None = None
@@ -420,7 +420,7 @@ class Simulators:
     def _source(self, name: str) -> Path:
         path = self.root / "tools/ns_peers" / name
         if not path.is_file():
-            raise PeersError(f"{path} is missing; run from a checkout, where peers/ is")
+            raise PeersError(f"{path} is missing; run from a checkout")
         return path
 
     def _build_ns3(self) -> Path:

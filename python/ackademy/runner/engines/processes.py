@@ -37,7 +37,7 @@ def core_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """So many cells at a time; with one job, one after the other in the calling thread."""
+    """Runs cells on this machine, `jobs` at a time; one job runs them in the calling thread."""
 
     jobs: int
 
@@ -48,7 +48,7 @@ class Local:
 
 
 def local(jobs: int) -> Local:
-    """So many cells at a time on this machine.
+    """The engine that runs `jobs` cells at a time on this machine.
 
     Raises:
         EngineError: if there would be none.
@@ -59,7 +59,7 @@ def local(jobs: int) -> Local:
 
 
 def jobs_of(engine: Engine) -> int:
-    """How much is done at a time beside cells: as much as the engine does, or one per core."""
+    """Jobs for work beside cells: those of the engine, or one per core."""
     return engine.jobs if isinstance(engine, Local) else core_count()
 
 
