@@ -2,10 +2,10 @@
 use crate::common::machine::governs_flows;
 use crate::recorded::{Event, FLAGSHIP, Observer, Told, flows, observations, policy};
 use ackademy::control::{Ack, FlowInfo, Loss, LossKind};
-use ackademy::controllers::shared::own_queue::{Law, Settings, is_misled_by_jitter};
-use ackademy::controllers::shared::sensing::signals::Signals;
+use ackademy::law::own_queue::{Law, Settings, is_misled_by_jitter};
 use ackademy::policy::{Policy, WhenSpec};
 use ackademy::rng::Rng;
+use ackademy::sensing::signals::Signals;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::kernel::compiled::Compiled;
 use ackademy_net::kernel::compiled::ask::{Asked, Functions, Room};
