@@ -291,10 +291,10 @@ def test_the_documented_coverage_is_what_simulations_give(covered: Covered) -> N
 
 
 ELSEWHERE = {
-    "gap.py": "an interval in per cent of the other side, and none for one seed",
-    "evaluate.py": "a share of runs, without an interval",
-    "marks.py": "Student's interval of logarithms as one of a ratio, and its inverse",
-    "league_scores.py": "a scheme minus itself, which is 0",
+    "studies/gap/study.py": "an interval in per cent of the other side, and none for one seed",
+    "studies/evaluate/study.py": "a share of runs, without an interval",
+    "studies/scorecard/marks.py": "an interval of logarithms as one of a ratio, and its inverse",
+    "studies/league/scores.py": "a scheme minus itself, which is 0",
 }
 """Modules that make an `Interval` from numbers, with what it is of."""
 
@@ -317,10 +317,9 @@ def test_no_other_module_computes_an_interval() -> None:
             for node in ast.walk(tree)
             if isinstance(node, ast.Call)
         }
-        made |= {path.name} if "Interval" in names & called else set()
-        quantiles |= (
-            {path.name} if {"student_t_quantile", "inv_cdf", "ppf", "sem"} & called else set()
-        )
+        name = path.relative_to(package).as_posix()
+        made |= {name} if "Interval" in names & called else set()
+        quantiles |= {name} if {"student_t_quantile", "inv_cdf", "ppf", "sem"} & called else set()
     assert made == set(ELSEWHERE)
     assert not quantiles
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -154,7 +155,10 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
     monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
     opened: list[object] = []
     with ray_rollouts.on_cluster(address) as make:
-        rollouts = make.rollouts
+        rollouts, deadline = make.rollouts, time.monotonic() + 60.0
+        while ray.available_resources().get("CPU", 0) < 2:  # workers of another test are ending
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
 
         def kept(source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]) -> Collector:
             opened.append(rollouts(source, recipe, names))

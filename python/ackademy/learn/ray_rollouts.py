@@ -277,5 +277,5 @@ def answer_of(share: Share, answer: Any) -> Any:  # noqa: ANN401  # Ray's refere
     except ray.exceptions.RayError as error:
         raise EngineError(
             f"{share}: their Ray worker was lost ({type(error).__name__}); what is trained is kept "
-            "up to the last checkpoint: go on with --resume"
+            "up to the last checkpoint: continue with --resume"
         ) from None
