@@ -335,7 +335,7 @@ fn every_coupled_controller_of_a_connection_governs_live_subflows_on_both_paths(
 /// The settings of a DRL-CC agent of this repository.
 fn agent_of(name: &str) -> Params {
     let spec = coupled::find("drl_cc").expect("a coupled controller");
-    let folder = format!("{}/../../data/policies/drl_cc/{name}", env!("CARGO_MANIFEST_DIR"));
+    let folder = format!("{}/../../research/policies/drl_cc/{name}", env!("CARGO_MANIFEST_DIR"));
     let given = [("policy".to_owned(), ParamValue::Word(folder))];
     let mut load = |path: &str, _| std::fs::read(path).map_err(|error| format!("{path}: {error}"));
     let opened = params::open(spec.params, &given, &mut load).expect("a shipped policy");
