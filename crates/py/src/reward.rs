@@ -1,6 +1,6 @@
 //! The rewards that the core computes, and the names of truth's columns.
 use ackademy::decision::{METRICS, Metrics, TRUTH, TRUTH_NAMES, Truth};
-use ackademy::env::reward::{self, Flagship};
+use ackademy::env::reward::{self, Flagship, Reward as _};
 use numpy::ndarray::ArrayView1;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;

@@ -6,7 +6,7 @@
 use crate::episodes::{origin, refused, within};
 use crate::policy;
 use ackademy::decision::TRUTH;
-use ackademy::env::reward::Flagship;
+use ackademy::env::reward::{REWARDS, Reward};
 use ackademy::env::rollout::{Columns, CreditKind, Goal, Means, Plan, Rollout, Sampler, TRUTH_ROW};
 use ackademy::env::{AGENTS_MAX, EnvError, EpisodeSource};
 use ackademy::policy::{METRICS, Policy, PolicySpec};
@@ -349,15 +349,14 @@ fn credit_of(name: &str) -> PyResult<CreditKind> {
     }
 }
 
-fn reward_of(name: Option<&str>) -> PyResult<Option<Flagship>> {
-    match name {
-        None => Ok(None),
-        Some("flagship") => Ok(Some(Flagship::default())),
-        Some(name) => {
-            let allowed = "allowed is flagship, or none";
-            Err(PyValueError::new_err(format!("reward = {name:?}: {allowed}")))
-        }
-    }
+fn reward_of(name: Option<&str>) -> PyResult<Option<&'static dyn Reward>> {
+    let Some(name) = name else { return Ok(None) };
+    let found = REWARDS.iter().find(|(known, _)| *known == name).map(|(_, reward)| *reward);
+    found.map(Some).ok_or_else(|| {
+        let known: Vec<_> = REWARDS.iter().map(|(known, _)| *known).collect();
+        let allowed = format!("allowed is {}, or none", known.join(", "));
+        PyValueError::new_err(format!("reward = {name:?}: {allowed}"))
+    })
 }
 
 fn lock(simulation: &Mutex<Rollout>) -> MutexGuard<'_, Rollout> {

@@ -2,6 +2,21 @@
 //! flagship. Those of other schemes are Python functions.
 use crate::decision::{Metrics, Truth};
 
+/// A reward of intervals that is computed here, from the truth.
+pub trait Reward: Send + Sync {
+    /// A flow's own reward for an interval; `before_mbps` is its throughput in the interval before. `None`: the interval
+    /// is not rewarded.
+    fn own(&self, interval: &Metrics, truth: &Truth, before_mbps: f64) -> Option<f64>;
+
+    /// What a flow gets, of its own reward and the least one among the flows of its kind ([`Team`]).
+    fn shared(&self, own: f64, _least: f64) -> f64 {
+        own
+    }
+}
+
+/// Name of each reward that is computed here.
+pub const REWARDS: &[(&str, &dyn Reward)] = &[("flagship", &Flagship::DEFAULT)];
+
 /// Bits of a packet in the reward `aurora`, as in its published training environment.
 const PACKET_BITS: f64 = 12_000.0;
 
@@ -55,26 +70,30 @@ pub struct Flagship {
 
 impl Default for Flagship {
     fn default() -> Self {
-        Self {
-            delay: 0.25,
-            delay_beside_loss_based: 0.1,
-            base_rtt_min_ms: 10.0,
-            loss: 5.0,
-            loss_max: 0.2,
-            waver: 0.05,
-            waver_max: 1.0,
-            settling: 10.0,
-            share_min: 0.02,
-            team: 0.2,
-        }
+        Self::DEFAULT
     }
 }
 
 impl Flagship {
-    /// The flow's own reward for an interval, in [−1, 1]; `before_mbps` is its throughput in the interval
-    /// before. `None` for the first interval of a flow and what came before it: it is unrewarded, since its
-    /// queue and its losses are those of slow start.
-    pub fn own(&self, interval: &Metrics, truth: &Truth, before_mbps: f64) -> Option<f64> {
+    /// The proposed weights.
+    pub const DEFAULT: Self = Self {
+        delay: 0.25,
+        delay_beside_loss_based: 0.1,
+        base_rtt_min_ms: 10.0,
+        loss: 5.0,
+        loss_max: 0.2,
+        waver: 0.05,
+        waver_max: 1.0,
+        settling: 10.0,
+        share_min: 0.02,
+        team: 0.2,
+    };
+}
+
+impl Reward for Flagship {
+    /// In [−1, 1]. `None` for the first interval of a flow and what came before it: it is unrewarded, since its queue and
+    /// its losses are those of slow start.
+    fn own(&self, interval: &Metrics, truth: &Truth, before_mbps: f64) -> Option<f64> {
         if truth.interval < 1.0 {
             return None;
         }
@@ -84,6 +103,13 @@ impl Flagship {
         Some((value - cost - waver).clamp(-1.0, 1.0))
     }
 
+    /// 0.8 of its own and 0.2 of the least one.
+    fn shared(&self, own: f64, least: f64) -> f64 {
+        (1.0 - self.team) * own + self.team * least
+    }
+}
+
+impl Flagship {
     /// U(s).
     pub fn value(&self, share: f64) -> f64 {
         if share > 1.0 {
@@ -120,12 +146,6 @@ impl Flagship {
             _ => self.waver_max,
         };
         self.waver * change.min(self.waver_max)
-    }
-
-    /// What a flow gets, of its own reward and the least one among the flows of its kind: 0.8 and 0.2 of
-    /// them.
-    pub fn shared(&self, own: f64, least: f64) -> f64 {
-        (1.0 - self.team) * own + self.team * least
     }
 }
 

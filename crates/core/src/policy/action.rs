@@ -76,7 +76,7 @@ impl ActionMap {
                 hold.scale_rate(libm::exp2(self.scale * values[0]));
                 hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[1]));
             }
-            // The law takes them, see `Governed`.
+            // A law takes them (`law::Corrected`).
             (MapSpec::OwnQueue, Action::Values([target, cwnd])) => {
                 values = [self.value(target)?, self.value(cwnd)?];
             }

@@ -1,61 +1,117 @@
-//! The action map `own_queue`: an action corrects what the law of the controller `own_queue` does at the end of
-//! each of its intervals. An action of zeros is that controller.
+//! Control laws under an agent: an action corrects what a law does at the end of each interval, and an action of zeros is
+//! the law alone. An action map over another law is another implementation of [`Corrected`].
+use super::spec::{ActionSpec, MapSpec, WhenSpec};
 use crate::control::{Ack, Control, FlowInfo, Loss};
-use crate::law::own_queue::{Law, Settings};
+use crate::law::own_queue::{Law, Settings, is_misled_by_jitter};
 use crate::sensing::signals::Interval;
 use crate::units::{Bytes, Rate};
 
-/// The law of one flow under an agent.
+/// Why an answer of the agent does not apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// No other flow wants the link, and answers apply only where one does.
+    Uncontended,
+    /// Jitter hides what the agent would see.
+    Jitter,
+}
+
+/// A law of one flow whose intervals an agent corrects.
+pub trait Corrected: Send {
+    /// Something was delivered.
+    fn on_ack(&mut self, ack: &Ack);
+    /// Something was lost, or a time-out has happened.
+    fn on_loss(&mut self, loss: &Loss);
+    /// Whether an answer to this interval applies, where answers do so `when`; `is_guarded` as in
+    /// [`Agent::is_guarded`](super::Agent::is_guarded). Once for each interval, before [`Corrected::act`].
+    ///
+    /// # Errors
+    ///
+    /// Why it does not.
+    fn applies(
+        &mut self,
+        interval: &Interval,
+        action: [f64; 2],
+        when: WhenSpec,
+        is_guarded: bool,
+    ) -> Result<(), Declined>;
+    /// The agent has answered to an interval.
+    fn act(&mut self, interval: &Interval, action: [f64; 2]);
+    /// The window in force, packets.
+    fn cwnd(&self) -> f64;
+    /// The settings for the transport, as the law's controller has them.
+    fn control(&self) -> Control;
+    /// What the law counts.
+    fn counters(&self) -> Vec<(&'static str, f64)>;
+}
+
+/// The law that this action map corrects, if it is one over a law.
+pub fn under(action: &ActionSpec, flow: &FlowInfo) -> Option<Box<dyn Corrected>> {
+    match action.map {
+        MapSpec::OwnQueue => Some(Box::new(OwnQueue::new(flow, action.exponent))),
+        MapSpec::CwndSteps | MapSpec::CwndFactor | MapSpec::RateChange | MapSpec::RateAndCwnd => {
+            None
+        }
+    }
+}
+
+/// The action map `own_queue`.
 #[derive(Clone, Debug)]
-pub struct Governed {
+struct OwnQueue {
     law: Law,
     packet: f64,
 }
 
-impl Governed {
+impl OwnQueue {
     /// Begins with the flow's initial window, with the numbers of the controller but for an exponent.
-    pub fn new(flow: &FlowInfo, exponent: Option<f64>) -> Self {
+    fn new(flow: &FlowInfo, exponent: Option<f64>) -> Self {
         let usual = Settings::default();
         let law =
             Law::new(flow, &Settings { exponent: exponent.unwrap_or(usual.exponent), ..usual });
         Self { law, packet: flow.mss.0.max(1) as f64 }
     }
+}
 
-    /// Something was delivered.
-    pub fn on_ack(&mut self, ack: &Ack) {
+impl Corrected for OwnQueue {
+    fn on_ack(&mut self, ack: &Ack) {
         self.law.on_ack(ack);
     }
 
-    /// Something was lost.
-    pub fn on_loss(&mut self, loss: &Loss) {
+    fn on_loss(&mut self, loss: &Loss) {
         self.law.on_loss(loss);
     }
 
-    /// Whether others want the link at the end of an interval ([`Law::update_contention`]); before [`Governed::act`].
-    pub fn update_contention(&mut self, interval: &Interval) -> bool {
-        self.law.update_contention(interval)
+    fn applies(
+        &mut self,
+        interval: &Interval,
+        action: [f64; 2],
+        when: WhenSpec,
+        is_guarded: bool,
+    ) -> Result<(), Declined> {
+        if when == WhenSpec::Contention && !self.law.update_contention(interval) {
+            return Err(Declined::Uncontended);
+        }
+        if is_guarded && is_misled_by_jitter(interval, action) {
+            return Err(Declined::Jitter);
+        }
+        Ok(())
     }
 
-    /// The agent has answered to an interval.
-    pub fn act(&mut self, interval: &Interval, action: [f64; 2]) {
+    fn act(&mut self, interval: &Interval, action: [f64; 2]) {
         self.law.on_interval(interval, action);
     }
 
-    /// The window in force, packets.
-    pub fn cwnd(&self) -> f64 {
+    fn cwnd(&self) -> f64 {
         self.law.cwnd_packets()
     }
 
-    /// The settings for the transport, as the controller has them.
-    pub fn control(&self) -> Control {
+    fn control(&self) -> Control {
         Control {
             pacing_rate: self.law.pacing().unwrap_or(Rate::UNLIMITED),
             ..Control::window(Bytes((self.cwnd() * self.packet) as u64))
         }
     }
 
-    /// What the law counts.
-    pub fn counters(&self) -> Vec<(&'static str, f64)> {
+    fn counters(&self) -> Vec<(&'static str, f64)> {
         self.law.counters()
     }
 }

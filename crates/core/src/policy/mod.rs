@@ -7,14 +7,13 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::law::own_queue::is_misled_by_jitter;
 use crate::sensing::overload::{Overload, Round};
 use crate::sensing::signals::{Interval, Signals};
 use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
 use features::{History, Moment};
-use law::Governed;
+use law::{Corrected, Declined};
 use metrics::{Arrived, Entries, IntervalAccounts, State};
 use std::sync::Arc;
 
@@ -56,8 +55,7 @@ pub trait Agent: Send {
     /// If there is no valid action; the flow falls back for the rest of its life.
     fn act(&mut self, observation: &[f32]) -> Result<Action, InvalidAction>;
 
-    /// Whether its flow is left to the law where jitter misleads it ([`is_misled_by_jitter`]): a network in
-    /// use, not one in training. Constant.
+    /// Whether its flow is left to the law where jitter misleads it: a network in use, not one in training. Constant.
     fn is_guarded(&self) -> bool {
         false
     }
@@ -131,8 +129,8 @@ pub struct LearnedController {
     map: ActionMap,
     hold: Hold,
     overload: Overload,
-    /// Only with the map `own_queue`: in place of `hold`.
-    law: Option<Box<Governed>>,
+    /// Only with an action map over a law: in place of `hold`.
+    law: Option<Box<dyn Corrected>>,
     phase: Phase,
     rtt_min: MinRtt,
     entries: Entries,
@@ -167,9 +165,9 @@ struct Counts {
     decisions: u64,
     not_finite: u64,
     out_of_range: u64,
-    misled: u64,
-    /// Without contention.
-    calm: u64,
+    /// Answers that did not apply ([`Declined`]).
+    guarded_jitter: u64,
+    uncontended: u64,
 }
 
 impl LearnedController {
@@ -190,8 +188,7 @@ impl LearnedController {
         let (length, width) = spec.shape();
         let mss = flow.mss.0.max(1) as f64;
         let features = spec.features().expect("a checked table names features");
-        let is_law = spec.action.map == MapSpec::OwnQueue;
-        let law = is_law.then(|| Box::new(Governed::new(flow, spec.action.exponent)));
+        let law = law::under(&spec.action, flow);
         let signals = law.is_some() || features.iter().any(|feature| feature.uses_signals());
         Self {
             flow: *flow,
@@ -325,15 +322,11 @@ impl LearnedController {
     /// The values of the agent, or those that leave the flow to the law.
     fn guarded(&mut self, values: [f64; ACTION_MAX]) -> [f64; ACTION_MAX] {
         let (Some(law), Some(signals)) = (&mut self.law, &self.signals) else { return values };
-        let when = self.spec.action.when;
-        if when == WhenSpec::Contention && !law.update_contention(signals.last()) {
-            self.counts.calm += 1;
-            return [0.0; ACTION_MAX];
+        match law.applies(signals.last(), values, self.spec.action.when, self.is_guarded) {
+            Ok(()) => return values,
+            Err(Declined::Uncontended) => self.counts.uncontended += 1,
+            Err(Declined::Jitter) => self.counts.guarded_jitter += 1,
         }
-        if !(self.is_guarded && is_misled_by_jitter(signals.last(), values)) {
-            return values;
-        }
-        self.counts.misled += 1;
         [0.0; ACTION_MAX]
     }
 
@@ -483,7 +476,8 @@ impl Controller for LearnedController {
 
     /// The number of decisions, of fallbacks, and of their reasons; then what agent and law count.
     fn counters(&self) -> Vec<(&'static str, f64)> {
-        let Counts { decisions, not_finite, out_of_range, misled, calm } = self.counts;
+        let Counts { decisions, not_finite, out_of_range, guarded_jitter, uncontended } =
+            self.counts;
         let mut counters = vec![
             ("decisions", decisions as f64),
             ("fallbacks", (not_finite + out_of_range) as f64),
@@ -491,9 +485,10 @@ impl Controller for LearnedController {
             ("out_of_range", out_of_range as f64),
         ];
         counters.extend(self.agent.counters());
-        counters.extend(self.is_guarded.then_some(("decisions_guarded_jitter", misled as f64)));
-        let may_be_calm = self.spec.action.when == WhenSpec::Contention;
-        counters.extend(may_be_calm.then_some(("decisions_uncontended", calm as f64)));
+        let jitter = ("decisions_guarded_jitter", guarded_jitter as f64);
+        counters.extend(self.is_guarded.then_some(jitter));
+        let is_limited = self.spec.action.when == WhenSpec::Contention;
+        counters.extend(is_limited.then_some(("decisions_uncontended", uncontended as f64)));
         counters.extend(self.law.iter().flat_map(|law| law.counters()));
         counters
     }

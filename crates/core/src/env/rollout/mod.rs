@@ -5,7 +5,7 @@
 //! Everything that a simulation does follows from the seed, its number and the policies that decided. So
 //! several of them can be run by any number of threads. `tests/test_rollouts.py` compares them with what those
 //! two files collect step by step.
-use super::reward::{Flagship, Team};
+use super::reward::{self, Team};
 use super::source::episode_seed;
 use super::{EnvError, Episode, EpisodeSource};
 use crate::decision::{AgentState, Truth};
@@ -30,7 +30,7 @@ pub enum CreditKind {
 }
 
 /// What episodes follow from, besides place and number of their simulation.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Plan {
     /// Of all simulations.
     pub seed: u64,
@@ -41,7 +41,7 @@ pub struct Plan {
     /// Whether the columns of truth are filled; the source must collect it.
     pub truth: bool,
     /// The reward that is computed here, from the truth; `None`: rewards are computed from the rows.
-    pub reward: Option<Flagship>,
+    pub reward: Option<&'static dyn reward::Reward>,
 }
 
 /// How far a simulation is to go in one call.
@@ -229,10 +229,10 @@ impl Rollout {
 
     /// What an interval is worth by itself, noted for the others of its kind.
     fn own_reward(&mut self, plan: &Plan, agent: usize, closed: &Closed) -> Reward {
-        let Some(flagship) = &plan.reward else { return Reward::Later };
+        let Some(reward) = plan.reward else { return Reward::Later };
         let truth = Truth::from_row(&closed.truth);
         let before_mbps = self.agents[agent].before_mbps();
-        let own = flagship.own(&closed.metrics, &truth, before_mbps);
+        let own = reward.own(&closed.metrics, &truth, before_mbps);
         own.map_or(Reward::Unrewarded, |own| {
             self.team.set(agent, own);
             Reward::Is(own)
