@@ -342,6 +342,12 @@ def test_a_network_that_is_no_dumbbell_has_no_properties(tmp_path: Path) -> None
     assert sources.bottleneck_of(case) is None
 
 
+def test_a_word_of_a_command_that_is_gone_names_the_new_one() -> None:
+    for word in ("eval", "generalise", "judge"):
+        result = CliRunner().invoke(app, [word, "cubic"])
+        assert f"ackademy {word}: now `ackademy evaluate" in str(result.exception)
+
+
 DRAWN = """\
 about = "x"
 digest = "x"

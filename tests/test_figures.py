@@ -155,3 +155,18 @@ def test_another_comparison_has_another_report(dumbbell: Path) -> None:
     names = sorted(path.name for path in (dumbbell.parent / "reports").iterdir())
     assert names[1:] == ["compare-dumbbell-cubic.html", "compare-dumbbell-vegas.html"]
     assert re.fullmatch(r"compare-dumbbell-cubic-[0-9a-f]{8}\.html", names[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (("compare", "deep_buffer", "--out", "x"), "compare --out: allowed: --work"),
+        (("scorecard", "cubic", "--cells=x"), "scorecard --cells: allowed: --work"),
+        (("scorecard", "cubic", "--out", "x"), "scorecard --out: allowed: --work"),
+    ],
+)
+def test_an_option_of_another_name_is_told_the_name(
+    tmp_path: Path, words: tuple[str, ...], now: str
+) -> None:
+    status, _, errors = ackademy_command(*words, cwd=tmp_path)
+    assert (status, errors.strip()) == (2, now)

@@ -24,7 +24,7 @@ def test_the_policy_keeps_a_fast_link_with_jitter(jitter_ms: float) -> None:
     counts = dict(zip(run.counters["name"], run.counters["value"], strict=True))
     assert mbps > 95.0
     # Jitter is no sign of contention, so the law decides.
-    assert counts["decisions_calm"] == counts["decisions"] > 0
+    assert counts["decisions_uncontended"] == counts["decisions"] > 0
 
 
 def test_beside_cubic_jitter_that_hides_the_queue_leaves_decisions_to_the_law() -> None:
@@ -41,8 +41,8 @@ def test_beside_cubic_jitter_that_hides_the_queue_leaves_decisions_to_the_law() 
     }
     own = ackademy.run(scenario).counters.filter(pl.col("flow") == "own")
     counts = dict(zip(own["name"], own["value"], strict=True))
-    assert counts["decisions_misled"] > 0
-    assert counts["decisions_calm"] < 0.5 * counts["decisions"]
+    assert counts["decisions_guarded_jitter"] > 0
+    assert counts["decisions_uncontended"] < 0.5 * counts["decisions"]
 
 
 def test_alone_the_policy_is_its_law_to_the_packet() -> None:

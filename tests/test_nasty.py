@@ -151,6 +151,7 @@ ONE_LINE = [
     ("train cubic_beta --out file", "cannot write file"),
     ("train lp_tcp --only L=50,K=1 --out file", "cannot write file"),
     ("train lp_tcp --only L=50,K=1 --work file", "cannot write file"),
+    ("train lp-tcp-on dumbbell.toml", "now `ackademy train lp_tcp_wire --on FILE`"),
     ("train lp_tcp_wire --on pipe.toml --out mine", "pipe.toml: allowed: a regular file"),
     ("train lp_tcp_wire --on deep.toml --out mine", "deep.toml"),
     (

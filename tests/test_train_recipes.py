@@ -74,6 +74,10 @@ def test_a_wrong_field_is_one_line(changes: dict[str, object], told: str) -> Non
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        ("ppo --distribution mixed", "train ppo: now `ackademy train aurora_mixed`"),
+        ("lp-tcp --setup L=50,K=1", "`ackademy train lp_tcp`, with --only L=50,K=1"),
+        ("drl_cc --network s1", "train --network: allowed: --only"),
+        ("flagship --seeds 1", "train --seeds: allowed: --set"),
         ("drl_cc --only s9", "--only s9: allowed: s1, rate2"),
         ("aurora_mixed --only s1", "--only s1: allowed: with a recipe that lists networks"),
         ("flagship --engine ray", "--engine, --address: allowed: with a recipe of one policy"),

@@ -2,7 +2,7 @@
 //! Run with `cargo +nightly fuzz run policy`.
 #![no_main]
 use ackademy::controllers::lp_tcp::Policy;
-use ackademy::controllers::shared::sensing::sends::FEATURES;
+use ackademy::sensing::sends::FEATURES;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

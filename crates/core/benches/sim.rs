@@ -9,9 +9,9 @@
 //! case once, as do `M1/subflows` and `M1/flows`, for a counter of instructions.
 #![allow(missing_docs, reason = "a program, not an interface")]
 use ackademy::controllers::lp_tcp::Policy;
-use ackademy::controllers::shared::sensing::sends::FEATURES;
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
+use ackademy::sensing::sends::FEATURES;
 use ackademy::sim::record::Outcome;
 use std::fs;
 

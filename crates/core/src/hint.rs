@@ -1,7 +1,7 @@
 //! Which way a branch mostly goes. The compiler lays the usual way out in one piece, and what is seldom needed apart
 //! from it: half as many jumps per packet, and no change of any result.
 
-/// What leads to a call of this is laid out apart.
+/// The compiler moves code that leads to a call of this out of the way.
 #[cold]
 const fn apart() {}
 

@@ -45,12 +45,12 @@ impl SpanHistogram {
         }
         self.waiting.extend_from_slice(&self.recent[..held.into()]);
         if self.waiting.len() + RECENT > WAITING {
-            self.settle();
+            self.count_waiting();
         }
     }
 
     /// Counts the spans that wait aside.
-    fn settle(&mut self) {
+    fn count_waiting(&mut self) {
         let mut waiting = std::mem::take(&mut self.waiting);
         for bucket in waiting.drain(..) {
             self.count(bucket.into(), 1);
@@ -95,7 +95,7 @@ impl SpanHistogram {
         if self.held > 0 || !self.waiting.is_empty() {
             let mut all = self.clone();
             all.put_aside();
-            all.settle();
+            all.count_waiting();
             return all.quantile(permille);
         }
         let rank = (self.total() * permille).div_ceil(1000).max(1);

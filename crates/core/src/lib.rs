@@ -1,8 +1,7 @@
 //! Ackademy's core: congestion controllers, the sender that drives them, and a deterministic
 //! packet-level simulator. Pure: no I/O, no clock, no threads, no `unsafe`.
 //!
-//! Each module uses only modules below it, in the order that `tests/layers.rs` lists and holds; so
-//! [`controllers::shared`] lies below [`policy`]: learned controllers use it too.
+//! Each module uses only modules below it, in the order that `tests/layers.rs` lists and holds.
 #![forbid(unsafe_code)]
 
 pub mod digest;
@@ -18,6 +17,9 @@ pub mod decision;
 pub mod params;
 
 pub mod transport;
+
+pub mod law;
+pub mod sensing;
 
 pub mod controllers;
 pub mod coupled;

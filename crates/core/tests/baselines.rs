@@ -123,7 +123,7 @@ fn westwood_plus_is_ns3s() {
     agree(&cases, 0.01, 1.0);
 }
 
-/// ns-3.37's `TcpHybla` made to compute its ratio of round trips (tools/ns_peers/ns3/dumbbell.cc).
+/// ns-3.37's `TcpHybla` made to compute its ratio of round trips (`tools/ns_peers/ns3/dumbbell.cc`).
 #[test]
 fn hybla_with_its_ratio_is_ns3s() {
     let cases = [

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules from the lowest up. A longer path is a layer of its own: what `controllers` share lies
-/// below `policy`, which lies below the controllers that are policies.
+/// Modules from the lowest up.
 const LAYERS: &[&str] = &[
     "hint",
     "units",
@@ -18,7 +17,8 @@ const LAYERS: &[&str] = &[
     "control",
     "checked",
     "transport",
-    "controllers::shared",
+    "sensing",
+    "law",
     "policy",
     "controllers",
     "coupled",
@@ -30,13 +30,10 @@ const LAYERS: &[&str] = &[
 /// Uses that go upwards on purpose: from, to, reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
-/// The layer of a path such as `sim::link::Link`: the longest entry of [`LAYERS`] that it is below.
+/// The layer of a path such as `sim::link::Link`.
 fn layer(path: &str) -> Option<usize> {
-    let below = |layer: &str| {
-        path.strip_prefix(layer).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
-    };
-    let found = LAYERS.iter().enumerate().filter(|(_, layer)| below(layer));
-    found.max_by_key(|(_, layer)| layer.len()).map(|(index, _)| index)
+    let module = path.split("::").next();
+    LAYERS.iter().position(|layer| Some(*layer) == module)
 }
 
 /// A source without its comments and without its tests at the end.
@@ -148,6 +145,65 @@ fn modules_use_only_modules_below_them() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// Names of the files and folders beside a source in its folder that it uses.
+fn beside(folder: &Path, file: &Path) -> BTreeSet<String> {
+    let depth = file.strip_prefix(folder).expect("below the folder").components().count() - 1;
+    let depth = depth - usize::from(file.ends_with("mod.rs"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let absolute = format!("crate::{}::", module(folder.strip_prefix(root).expect("in src/")));
+    let text = code(&fs::read_to_string(file).expect("a source is UTF-8"));
+    let mut found = BTreeSet::new();
+    for prefix in [absolute, "super::".repeat(depth + 1)] {
+        for (start, _) in text.match_indices(&prefix).filter(|(at, _)| !text[..*at].ends_with("::"))
+        {
+            collect(&text[start + prefix.len()..], "", &mut found);
+        }
+    }
+    let first = |path: String| path.split("::").next().unwrap_or_default().to_owned();
+    found.into_iter().map(first).collect()
+}
+
+/// Each use of a file or folder by another one of the same folder.
+fn uses_within(folder: &Path) -> BTreeSet<(String, String)> {
+    let mut names = BTreeSet::new();
+    let mut files = Vec::new();
+    sources(folder, &mut files);
+    let first = |file: &Path| {
+        let inside = file.strip_prefix(folder).expect("below the folder");
+        let name = inside.components().next().expect("a name").as_os_str();
+        Path::new(name).with_extension("").to_string_lossy().into_owned()
+    };
+    files.retain(|file| file.parent() != Some(folder) || !file.ends_with("mod.rs"));
+    names.extend(files.iter().map(|file| first(file)));
+    let edges = files.iter().flat_map(|file| {
+        let from = first(file);
+        beside(folder, file).into_iter().map(move |to| (from.clone(), to))
+    });
+    edges.filter(|(from, to)| from != to && names.contains(to)).collect()
+}
+
+#[test]
+fn the_files_of_a_folder_use_each_other_in_one_direction() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let folders: BTreeSet<_> = files.iter().filter_map(|file| file.parent()).collect();
+    assert!(folders.len() > 20, "{folders:?}");
+    for folder in folders.into_iter().filter(|folder| **folder != root) {
+        let mut edges = uses_within(folder);
+        // What nothing uses is at the top: without it, the rest has a top, too, if there is no circle.
+        loop {
+            let used: BTreeSet<_> = edges.iter().map(|(_, to)| to.clone()).collect();
+            let before = edges.len();
+            edges.retain(|(from, _)| used.contains(from));
+            if edges.len() == before {
+                break;
+            }
+        }
+        assert!(edges.is_empty(), "a circle in {}: {edges:?}", folder.display());
+    }
+}
+
 #[test]
 fn every_exception_is_still_needed() {
     let found = upwards();
@@ -163,12 +219,4 @@ fn groups_are_taken_apart_and_comments_and_tests_left_out() {
     let expected =
         ["sim::link::Link", "sim::link::Offer", "sim::queues", "sim::self", "units::Time"];
     assert_eq!(uses(text), expected.map(str::to_owned).into());
-}
-
-#[test]
-fn a_layer_is_the_longest_path_that_fits() {
-    let of = |path: &str| layer(path).map(|index| LAYERS[index]);
-    assert_eq!(of("controllers::shared::pcc"), Some("controllers::shared"));
-    assert_eq!(of("controllers::cubic"), Some("controllers"));
-    assert_eq!(of("controllers_of"), None);
 }

@@ -93,52 +93,56 @@ const EXCEPTIONS: &[(&[&str], Claim, &str)] = &[
     (&["learningcc", "rl_tcp"], Claim::Longer, "as above"),
 ];
 
-/// What lives break seldom: how many of 4000 of each controller, and a seed. No exception: an entry goes with its fault.
+/// What lives break seldom, in fewer than one of 500 of a controller but where it says more; each with a seed. No exception:
+/// an entry goes with its fault. Of most that recover late, the cause is known: after a time-out a repair was lost, which
+/// is a second sign of congestion (RFC 5681 section 4.3; Linux: `FLAG_LOST_RETRANS`), and hundreds of packets are then
+/// repaired one or two in a round trip; or repairs give no round-trip samples, and those of an outage set the pacing.
 const OPEN: &[(&[&str], Claim, &str)] = &[
-    (&["pcc_quic", "vivace"], Claim::Recovery, "16, 10: 50000005255, 50000007186"),
-    (&["pcc_quic", "vivace"], Claim::Longer, "16, 5: 50000002615, 30000002426"),
-    (
-        &["pcc_allegro", "pcc_quic", "vivace"],
-        Claim::Silence,
-        "4, 5, 5: 20788009654, 20787006855, 60000005066",
-    ),
-    (
-        &["pcc_allegro", "vivace", "bbr1", "bbr3"],
-        Claim::Forgets,
-        "1, 1, 3, 1: 60000002134, 1000000030026, 8880",
-    ),
-    (&["bbr1"], Claim::Window, "1: 60000001000"),
     (
         &["aurora_mixed"],
         Claim::Longer,
-        "60, the network was trained with one round trip: 50000000952",
+        "one of 55: the network was trained with one round trip: 50000000952",
     ),
-    (&["aurora_mixed"], Claim::Recovery, "25, likewise: 50000003752"),
-    (&["aurora_mixed"], Claim::Faster, "25: 50000006912"),
-    (&["aurora_mixed"], Claim::Silence, "6: 50000002352"),
-    (&["bbr1"], Claim::LossEnds, "1: 30000009280"),
-    (&["q_tcp_ca"], Claim::LossEnds, "1: 20785011258"),
+    (&["aurora_mixed"], Claim::Faster, "one of 105: 50000006912"),
+    (&["aurora_mixed"], Claim::Recovery, "one of 110: 50000003752"),
+    (&["aurora_mixed"], Claim::Silence, "50000002352"),
+    (&["pcc_quic"], Claim::Recovery, "one of 250: 50000005255"),
+    (&["vivace"], Claim::Recovery, "one of 400: 50000007186"),
+    (&["pcc_quic", "qa_tcp_ca", "vivace"], Claim::Longer, "50000002615, 90000006740, 30000002426"),
+    (
+        &["bbr1", "bbr3", "pcc_allegro", "vivace"],
+        Claim::Forgets,
+        "8880, 60000005401, 60000002134, 1000000030026",
+    ),
+    (&["bbr1", "learningcc", "vivace"], Claim::Window, "60000001000, 20790007050, 90000004106"),
+    (&["vivace"], Claim::Allowed, "90000004106"),
+    (&["bbr1", "q_tcp_ca"], Claim::LossEnds, "30000009280, 20785011258"),
     (
         &[
             "compound",
+            "copa",
             "cubic_ns3",
             "dctcp",
             "flagship_ppo",
+            "hybla",
+            "illinois",
             "lia",
             "lp_tcp/L50_K4",
             "olia",
             "own_queue",
+            "pcc_allegro",
+            "prague",
+            "tcp_drinc_delta5",
+            "westwood_plus",
+            "wvegas",
         ],
         Claim::Recovery,
-        "1 each: 1000000018962, 60000005965, 1000000001527, 20787009555, 20785003749, 1000000022159, 20788004270, 11613",
-    ),
-    (
-        &["prague", "tcp_drinc_delta5", "westwood_plus", "wvegas"],
-        Claim::Recovery,
-        "5, 6, 3, 8: 20785003576, 60000002517, 20787007227, 70000001951",
+        "1000000018962, 20790023923, 60000005965, 1000000001527, 20787009555, 20790002848, 20790033969, 20785003749, \
+         1000000022159, 20788004270, 20790006413, 90000013574, 20785003576, 60000002517, 20790010467, 70000001951",
     ),
     (
         &[
+            "cubic_ns3",
             "dctcp",
             "flagship_evolved",
             "hybla",
@@ -146,32 +150,45 @@ const OPEN: &[(&[&str], Claim, &str)] = &[
             "ledbat_plus_plus",
             "lia",
             "lp_tcp/L50_K1",
-        ],
-        Claim::Faster,
-        "2, 3, 1, 1, 1, 1, 1: 1000000007447, 20788009314, 60000004128, 5089, 20788014851, 20800010709, 5118",
-    ),
-    (
-        &[
             "new_reno",
             "own_queue",
             "prague",
             "q_tcp_ca",
+            "qa_tcp",
             "tcp_drinc_delta5",
             "westwood_plus",
             "wvegas",
         ],
         Claim::Faster,
-        "1, 1, 2, 1, 1, 1, 5: 60000006132, 20788000453, 50000001056, 70000011178, 20788000317, 50000001107, 60000004791",
+        "20790026925, 1000000007447, 20788009314, 60000004128, 5089, 20788014851, 20800010709, 5118, 60000006132, \
+         20788000453, 50000001056, 70000011178, 90000031979, 20788000317, 50000001107, 60000004791",
     ),
     (
-        &["flagship_evolved", "q_tcp", "rl_tcp_no_ca", "westwood_plus"],
+        &["flagship_evolved", "hybla", "q_tcp", "q_tcp_ca", "rl_tcp_no_ca", "westwood_plus"],
         Claim::Longer,
-        "1, 1, 1, 1: 70000000434, 1000000020577, 20787006904, 3747",
+        "70000000434, 20790014648, 1000000020577, 90000002578, 20787006904, 3747",
     ),
     (
-        &["copa", "cubic_rfc9438", "hybla", "learningcc", "tcp_drinc"],
+        &[
+            "copa",
+            "cubic_ns3",
+            "cubic_rfc9438",
+            "hybla",
+            "learningcc",
+            "new_reno",
+            "olia",
+            "pcc_allegro",
+            "pcc_quic",
+            "prague",
+            "q_tcp",
+            "qa_tcp",
+            "qa_tcp_ca",
+            "tcp_drinc",
+            "vivace",
+        ],
         Claim::Silence,
-        "1 each: 20788003363, 1000000021766, 20785007408, 1000000000970, 20785011996",
+        "20788003363, 20790020765, 1000000021766, 20785007408, 1000000000970, 90000013972, 90000034830, 20788009654, \
+         20787006855, 20790021376, 20790030537, 90000009499, 90000019260, 20785011996, 60000005066",
     ),
 ];
 
@@ -194,7 +211,7 @@ const FACTORS: &[(&[&str], f64, &str)] = &[
         "twice what was in flight, and ten packets: more was in flight than arrived where packets were lost",
     ),
     (
-        &["cubic_rfc9438", "learningcc", "lia", "prague"],
+        &["cubic_rfc9438", "lia", "prague"],
         3.5,
         "records of 25: the round trip that the slow start learns from has grown meanwhile",
     ),

@@ -52,7 +52,7 @@ fn remy(buffer: u32, flow: &str) -> String {
     )
 }
 
-/// ns-2.35 (Debian 2.35+dfsg-5), own script tools/ns_peers/ns2/dumbbell.tcl with its defaults and
+/// ns-2.35 (Debian 2.35+dfsg-5), own script `tools/ns_peers/ns2/dumbbell.tcl` with its defaults and
 /// buffer=L: throughput, sampled delay, packets sent, sent retransmitted, dropped, time-outs.
 const NS2_SINGLE: [(u32, f64, f64, u64, u64, u64, u64); 3] = [
     (5, 7.5002, 1.994, 297_761, 56, 41, 1),

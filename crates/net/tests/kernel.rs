@@ -10,3 +10,6 @@ mod kernel_mptcp;
 mod kernel_pacing;
 #[path = "common/recorded.rs"]
 mod recorded;
+#[path = "../../core/tests/support/seeds.rs"]
+#[allow(dead_code, reason = "the core's tests use all of it")]
+mod seeds;

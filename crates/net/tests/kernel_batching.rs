@@ -80,7 +80,7 @@ impl Single {
         self.adapter.is_due(&self.governor)
     }
     fn settle(&mut self) {
-        self.adapter.settle(&mut self.governor);
+        self.adapter.decide(&mut self.governor);
     }
     fn next_timer(&self) -> Option<Time> {
         self.adapter.next_timer(&self.governor)

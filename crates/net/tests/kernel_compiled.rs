@@ -1,11 +1,12 @@
 //! Policies in fixed point: what the kernel computes, against what the engine in floating point does.
 use crate::common::machine::governs_flows;
 use crate::recorded::{Event, FLAGSHIP, Observer, Told, flows, observations, policy};
+use crate::seeds::{first_seed, fixed_seed};
 use ackademy::control::{Ack, FlowInfo, Loss, LossKind};
-use ackademy::controllers::shared::own_queue::{Law, Settings, is_misled_by_jitter};
-use ackademy::controllers::shared::sensing::signals::Signals;
+use ackademy::law::own_queue::{Law, Settings, is_misled_by_jitter};
 use ackademy::policy::{Policy, WhenSpec};
 use ackademy::rng::Rng;
+use ackademy::sensing::signals::Signals;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_net::kernel::compiled::Compiled;
 use ackademy_net::kernel::compiled::ask::{Asked, Functions, Room};
@@ -363,6 +364,88 @@ fn a_decision_under_rules_that_few_flows_need_is_that_in_floating_point() {
     report("hardships", &mut found, 10);
     let missing: Vec<_> = found.rules.iter().filter(|(_, times)| **times == 0.0).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// What a flow is told whose path, application and losses are drawn: up to twelve phases of a round trip, a delivery
+/// rate, jitter, a loss ratio, and now and then a silence or a time-out.
+fn drawn(flow: FlowInfo, seed: u64) -> Told {
+    let (mut rng, packet) = (Rng::new(seed), flow.mss.0);
+    let scale =
+        |rng: &mut Rng, low: f64, high: f64| low * (high / low).powf(rng.uniform_in(0.0, 1.0));
+    let base_ms = scale(&mut rng, 2.0, 200.0);
+    let (mut at_s, mut min_rtt, mut events) = (0.0, Span::MAX, Vec::new());
+    for _ in 0..2 + rng.below(11) {
+        let until_s = at_s + scale(&mut rng, 20.0, 400.0) * base_ms / 1e3;
+        let queue_ms = if rng.chance(0.5) { 0.0 } else { scale(&mut rng, 0.5, 4.0 * base_ms) };
+        let jitter_ms = if rng.chance(0.7) { 0.1 } else { scale(&mut rng, 0.1, base_ms) };
+        let rate_pps = scale(&mut rng, 2.0, 100.0) * 1e3 / base_ms;
+        let lost = if rng.chance(0.6) { 0.0 } else { scale(&mut rng, 1e-3, 0.3) };
+        let app_limited = u64::from(rng.chance(0.15));
+        let (most, cwnd_limited) = (1 + rng.below(6), u64::from(rng.chance(0.8)));
+        while at_s < until_s {
+            let now = flow.start + Span::from_secs_f64(at_s);
+            let rtt_ms = base_ms + queue_ms + rng.uniform_in(0.0, jitter_ms);
+            let rtt = Span::from_secs_f64(rtt_ms / 1e3);
+            min_rtt = min_rtt.min(rtt);
+            let acked = 1 + rng.below(most);
+            let flight = (rate_pps * rtt_ms / 1e3) as u64 + acked + rng.below(4);
+            let missing = rng.uniform_in(0.0, 1.0) < lost * acked as f64;
+            events.push(Event::Ack(Ack {
+                now,
+                sent_at: Time(now.0.saturating_sub(rtt.0)),
+                rtt,
+                min_rtt,
+                acked: Bytes(acked * packet),
+                inflight: Bytes(flight * packet),
+                delivery_rate: Rate((rate_pps * packet as f64 * 8.0) as u64),
+                app_limited,
+                cwnd_limited,
+                ..Ack::default()
+            }));
+            if missing {
+                let kind = if rng.chance(0.8) { LossKind::Gap } else { LossKind::More };
+                let lost = Bytes(packet * (1 + rng.below(3)));
+                events.push(Event::Loss(Loss { now, lost, kind, ..Loss::default() }));
+            }
+            at_s += acked as f64 / rate_pps * rng.uniform_in(0.5, 1.5);
+        }
+        let kind = [LossKind::Timeout, LossKind::TimeoutAgain, LossKind::Spurious, LossKind::Idle];
+        if rng.chance(0.2) {
+            at_s += scale(&mut rng, 0.2, 5.0);
+            let (now, kind) = (flow.start + Span::from_secs_f64(at_s), kind[rng.below(4) as usize]);
+            let lost = Bytes(packet * rng.below(20));
+            events.push(Event::Loss(Loss { now, lost, kind, ..Loss::default() }));
+        }
+    }
+    Told { flow, events }
+}
+
+/// Of every day other flows, and the same ones each day.
+#[test]
+fn a_decision_after_drawn_records_is_that_in_floating_point() {
+    if !governs_flows() {
+        return;
+    }
+    let policy = policy(1, &FLAGSHIP, false, 0.0, None);
+    let flow = flows(&policy, 0).first().expect("a flow").flow;
+    let mut room = Room::new();
+    let compiled = Compiled::law(&Settings::default());
+    let mut asked = Asked::load(&mut room, &compiled).expect("the verifier accepts it");
+    for first in [fixed_seed(), first_seed()] {
+        println!("drawn records: ACKADEMY_SEED={first}");
+        let mut found = Differences::default();
+        for seed in first.. {
+            replay(&drawn(flow, seed), &policy, &mut asked, &mut found);
+            if found.windows.len() >= DECISIONS / 2 {
+                break;
+            }
+        }
+        // A rare flow has an error whose sign differs within rounding while its correction is fast: 8 windows of one of 90
+        // flows, the largest seen. A rule that one of the two lacks shows in far more.
+        report("drawn", &mut found, 50);
+        let most = found.windows[(found.windows.len() - 1) * 99 / 100];
+        assert!(most < 1e-3, "{most}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::kernel::{Fixed, Log, Served, TcpInfo};
 use crate::common::machine::{best_of, governs_flows, kept};
 use ackademy::control::{Control, Controller, Loss, LossKind};
 use ackademy::controllers;
-use ackademy::controllers::shared::own_queue::Settings;
+use ackademy::law::own_queue::Settings;
 use ackademy::params::Params;
 use ackademy::units::Bytes;
 use ackademy_net::kernel::compiled::Compiled;

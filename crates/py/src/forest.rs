@@ -1,6 +1,6 @@
 //! Class `Forest`: a loss predictor, to compare with the one that fitted it.
 use ackademy::controllers::lp_tcp::Policy;
-use ackademy::controllers::shared::sensing::sends::FEATURES;
+use ackademy::sensing::sends::FEATURES;
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

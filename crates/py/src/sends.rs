@@ -2,8 +2,8 @@
 use crate::errors;
 use crate::scenario::Scenario;
 use crate::simulate::drive;
-use ackademy::controllers::shared::sensing::sends::FEATURES;
 use ackademy::rng::Seed;
+use ackademy::sensing::sends::FEATURES;
 use ackademy::sim::plan::ConnectionPlan;
 use ackademy::sim::sends::{Sampling, Sends, collect};
 use ackademy::sim::{Sim, builtin};

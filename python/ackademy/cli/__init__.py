@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ackademy import __main__, exits
+from ackademy.errors import AckademyError
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -67,12 +68,54 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """by name: the function or Typer application behind a command, and what `--help` says of it"""
 
 
+GONE = {
+    "eval": "`ackademy evaluate POLICY`, with --on for other networks",
+    "generalise": "`ackademy evaluate POLICY --on generalise`",
+    "judge": "`ackademy evaluate CONTROLLER --on LIST`",
+    "train ppo": "`ackademy train aurora_mixed`",
+    "train drl-cc": "`ackademy train drl_cc`, with --only NAME for one network",
+    "train lp-tcp": "`ackademy train lp_tcp`, with --only L=50,K=1 for one setup",
+    "train lp-tcp-on": "`ackademy train lp_tcp_wire --on FILE`",
+    "train cubic-beta": "`ackademy train cubic_beta`",
+    "peers": "`PYTHONPATH=tools python -m ns_peers` in a checkout",
+}
+"""words of commands that no longer exist, and what takes their place"""
+
+
 class LazyCommand(TyperCommand):
     """Name and first line of help of a command; its module is imported when it is used."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:  # noqa: ANN401
         """Import the command and parse its arguments, which the context then names as its own."""
         return load(str(self.name)).make_context(*args, **extra)
+
+
+RENAMED = {
+    "--out": ("--work", "--reports"),
+    "--cells": ("--work",),
+    "--threads": ("--jobs",),
+    **dict.fromkeys(("--scenario", "--distribution", "--links"), ("--on",)),
+    **dict.fromkeys(("--network", "--setup", "--variant"), ("--only",)),
+    **dict.fromkeys(("--episodes", "--decisions", "--epochs", "--seeds", "--choose"), ("--set",)),
+}
+"""words that an option had in some commands, and what it is called in all of them now"""
+
+
+class Command(TyperCommand):
+    """A command that says the name of an option that was called otherwise."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+        """Parse, after a look for words that no command has any longer.
+
+        Raises:
+            AckademyError: for one of them; one line.
+        """
+        own = {name for param in self.params for name in param.opts}
+        for word in (word.partition("=")[0] for word in args):
+            now = [name for name in RENAMED.get(word, ()) if name in own]
+            if now and word not in own:
+                raise AckademyError(f"{self.name} {word}: allowed: {' or '.join(now)}")
+        return super().parse_args(ctx, args)
 
 
 class Root(TyperGroup):
@@ -82,6 +125,17 @@ class Root(TyperGroup):
         super().__init__(**attributes)
         for name, (_, about) in COMMANDS.items():
             self.add_command(LazyCommand(name, help=about))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """The command that a word names.
+
+        Raises:
+            AckademyError: for one that no longer exists; one line that names the new one.
+        """
+        for word in (args[0], " ".join(args[:2])) if args else ():
+            if word in GONE:
+                raise AckademyError(f"ackademy {word}: now {GONE[word]}")
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
@@ -111,7 +165,7 @@ def load(name: str) -> TyperCommand | TyperGroup:
             add_completion=False,
             pretty_exceptions_enable=False,
         )
-        command.command(name)(found)
+        command.command(name, cls=Command)(found)
         found = command
     loaded = typer.main.get_command(found)
     if not isinstance(loaded, TyperCommand | TyperGroup):

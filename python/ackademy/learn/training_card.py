@@ -264,9 +264,9 @@ def _guarded(trained: TrainingResult) -> str:
     if not trained.ranges:
         return ""
     alone = trained.recipe.acts_under_contention_alone
-    calm = "\nWithout contention its answers do nothing: `decisions_calm`." if alone else ""
+    calm = "\nWithout contention its answers do nothing: `decisions_uncontended`." if alone else ""
     return (
         " Where more than half of the last 32\nintervals have a feature outside of what was seen "
         "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
-        "hides the queue: `decisions_misled`." + calm
+        "hides the queue: `decisions_guarded_jitter`." + calm
     )

@@ -8,9 +8,9 @@
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
 use crate::controllers::shared::bbr::{EXTRA_TIME_S, may_be_delayed};
 use crate::controllers::shared::own_limit::OwnLimit;
-use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
+use crate::sensing::windowed_max::WindowedMax;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Entry of the controller table.

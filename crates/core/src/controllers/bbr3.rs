@@ -579,7 +579,7 @@ impl Bbr3 {
         }
     }
 
-    fn take_back(&mut self, now: Time) {
+    fn undo_reduction(&mut self, now: Time) {
         self.seen.undone += 1;
         self.repair = Repair::None;
         self.restore_cwnd();
@@ -673,7 +673,7 @@ impl Controller for Bbr3 {
                 self.cwnd = 1.0;
                 self.idle_restart = true;
             }
-            LossKind::Spurious => self.take_back(loss.now),
+            LossKind::Spurious => self.undo_reduction(loss.now),
             LossKind::Idle => self.restart(loss.now),
             LossKind::Deflate => {}
         }

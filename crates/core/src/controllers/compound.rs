@@ -1,6 +1,6 @@
 //! Compound TCP (draft-sridharan-tcpm-ctcp): `NewReno`'s window and beside it one that follows the delay.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

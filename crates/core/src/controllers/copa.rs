@@ -2,9 +2,9 @@
 //! 2018): steers towards the rate 1/(δ·d), where d is the queueing delay, so that the queue empties every
 //! few round trips. Where it does not empty, a flow that fills buffers is present, and δ follows losses.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::overload::Overload;
-use crate::controllers::shared::windowed_min::WindowedMin;
 use crate::params::{Param, ParamKind, Params};
+use crate::sensing::overload::Overload;
+use crate::sensing::windowed_min::WindowedMin;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Entry of the controller table.

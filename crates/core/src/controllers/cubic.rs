@@ -1,9 +1,9 @@
 //! CUBIC (RFC 9438), in packets of the flow's own size. Slow start ends as in Linux unless asked for
 //! otherwise, since most hosts run that CUBIC.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Recovery, Spec};
-use crate::controllers::shared::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
 use crate::controllers::shared::linux_growth::Growth;
-use crate::controllers::shared::reno_window::Window;
+use crate::law::hystart::{self, CSS_GROWTH_DIVISOR, Pace};
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

@@ -2,7 +2,7 @@
 //! segments, has no Reno-friendly region, and its classic `HyStart` watches the *smoothed* round trip:
 //! ns-3.37 hands the estimate, not the sample, to its controllers.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

@@ -1,6 +1,6 @@
 //! DCTCP (RFC 8257): shrinks the window by the share of bytes that were marked, once per round trip.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::Time;
 

@@ -1,7 +1,7 @@
 //! Hybla (Caini and Firrincieli 2004): a flow with a long round trip grows as fast, in packets per
 //! second, as one whose round trip is the reference.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::Span;
 

@@ -1,7 +1,7 @@
 //! Illinois (Liu, Basar and Srikant 2008): loss decides when to reduce, the queueing delay how fast
 //! to grow and how much to give up.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::{RECORD_PACKETS_MAX, Window};
+use crate::law::reno_window::{RECORD_PACKETS_MAX, Window};
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

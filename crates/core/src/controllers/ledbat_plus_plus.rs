@@ -2,7 +2,7 @@
 //! NewReno, gives way once packets wait for more than 60 ms, and lets the queue drain at regular times to
 //! measure the path without it.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

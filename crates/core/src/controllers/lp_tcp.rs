@@ -4,11 +4,11 @@
 //!
 //! What the paper leaves open is proposed in `docs/reference/controllers/lp_tcp.md`.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Send, SendAction, Spec};
-use crate::controllers::shared::reno_window::Window;
-use crate::controllers::shared::sensing::sends::{FEATURES, SendState};
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::policy::forest::{Bar, Forest};
 use crate::policy::safetensors::Tensors;
+use crate::sensing::sends::{FEATURES, SendState};
 use std::sync::Arc;
 
 /// Entry of the controller table.

@@ -1,6 +1,6 @@
 //! NewReno (RFC 5681, RFC 6582), in packets of the flow's own size.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 
 /// Entry of the controller table.

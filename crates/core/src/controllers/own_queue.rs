@@ -2,9 +2,9 @@
 //! to a target. A learned controller with the action map `own_queue` and zero actions does the same if it acts
 //! under contention only; one that acts at all times holds no rate.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::controllers::shared::own_queue::{EXPONENT, EXPONENT_MAX, Law, Settings};
-use crate::controllers::shared::sensing::signals::Signals;
+use crate::law::own_queue::{EXPONENT, EXPONENT_MAX, Law, Settings};
 use crate::params::{Param, ParamKind, Params};
+use crate::sensing::signals::Signals;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Entry of the controller table.

@@ -5,9 +5,9 @@ use crate::control::Spec;
 use crate::controllers::shared::pcc::{
     Doubled, Doubling, Pairs, Path, Pcc, Plan, Rounds, Rule, Schedule, Way,
 };
-use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::params::{Param, ParamKind, Params};
 use crate::rng::Rng;
+use crate::sensing::monitor_interval::Report;
 
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {

@@ -4,9 +4,9 @@
 //! penalty on growing round trips, and other steps.
 use crate::control::{Ack, Spec};
 use crate::controllers::shared::pcc::{Pairs, Path, Pcc, Plan, Rounds, Rule, Schedule, Way};
-use crate::controllers::shared::sensing::monitor_interval::Report;
 use crate::params::{Param, Params};
 use crate::rng::Rng;
+use crate::sensing::monitor_interval::Report;
 use crate::units::Span;
 
 /// Entry of the controller table.

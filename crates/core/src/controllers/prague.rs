@@ -1,6 +1,6 @@
 //! TCP Prague: DCTCP for the Internet, for low-latency queues that mark early (RFC 9330, RFC 9331).
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 

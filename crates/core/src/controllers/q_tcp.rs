@@ -5,9 +5,9 @@
 //! re-implementation cdgreenidge/ns-3-cos561).
 use crate::control::{FlowInfo, Spec};
 use crate::controllers::shared::kong::{self, Kong, Member, Objective, Path, axis, choice, number};
-use crate::controllers::shared::sensing::Outcome;
 use crate::controllers::shared::tabular::{Grid, Update};
 use crate::params::{Param, Params};
+use crate::sensing::Outcome;
 use crate::units::Span;
 
 /// Entry of the controller table.

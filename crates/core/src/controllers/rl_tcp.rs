@@ -4,9 +4,9 @@ use crate::control::{FlowInfo, Spec};
 use crate::controllers::shared::kong::{
     self, Kong, Member, Objective, Path, axis, number, range_end,
 };
-use crate::controllers::shared::sensing::Outcome;
 use crate::controllers::shared::tabular::{Grid, Update};
 use crate::params::{Param, Params};
+use crate::sensing::Outcome;
 use crate::units::{Rate, Span};
 
 /// Entry of the controller table.

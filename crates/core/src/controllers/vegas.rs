@@ -1,6 +1,6 @@
 //! Vegas (Brakmo and Peterson 1995): keeps a few packets in the queue, judged once per round trip.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

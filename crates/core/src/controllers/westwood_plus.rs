@@ -1,7 +1,7 @@
 //! Westwood+ (Grieco and Mascolo 2004): Reno that after a loss falls to what the path has carried, not
 //! to half.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind, Spec};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
 use crate::units::{Span, Time};
 

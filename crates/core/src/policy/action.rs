@@ -2,8 +2,8 @@
 use super::spec::{ActionSpec, BoundsSpec, MapSpec, SpecError, Step};
 use super::{ACTION_MAX, Action, InvalidAction};
 use crate::control::{Ack, Control, FlowInfo, Loss, LossKind};
-use crate::controllers::shared::delivered::{Count, most_bps};
-use crate::controllers::shared::reno_window::Window;
+use crate::law::reno_window::Window;
+use crate::sensing::delivered::{Count, most_bps};
 use crate::units::{Bytes, Rate};
 
 /// The window that follows from a rate: what the rate carries in this many round trips ...

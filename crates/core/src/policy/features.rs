@@ -1,7 +1,7 @@
 //! Features of a monitor interval: named numbers, each with a fixed scaling and range. This table is
 //! the reference; the documentation is tested against it.
 use super::{ACTION_MAX, Metrics};
-use crate::controllers::shared::sensing::signals::Interval;
+use crate::sensing::signals::Interval;
 use crate::units::Span;
 
 /// What a feature is computed from, at the end of an interval.

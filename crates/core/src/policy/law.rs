@@ -1,8 +1,8 @@
 //! The action map `own_queue`: an action corrects what the law of the controller `own_queue` does at the end of
 //! each of its intervals. An action of zeros is that controller.
 use crate::control::{Ack, Control, FlowInfo, Loss};
-use crate::controllers::shared::own_queue::{Law, Settings};
-use crate::controllers::shared::sensing::signals::Interval;
+use crate::law::own_queue::{Law, Settings};
+use crate::sensing::signals::Interval;
 use crate::units::{Bytes, Rate};
 
 /// The law of one flow under an agent.

@@ -7,9 +7,9 @@
 //! controller asks for a timer at the same instant, and acts when the timer fires. Between the two, a
 //! simulation can be stopped to obtain the action from outside.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::controllers::shared::overload::{Overload, Round};
-use crate::controllers::shared::own_queue::is_misled_by_jitter;
-use crate::controllers::shared::sensing::signals::{Interval, Signals};
+use crate::law::own_queue::is_misled_by_jitter;
+use crate::sensing::overload::{Overload, Round};
+use crate::sensing::signals::{Interval, Signals};
 use crate::units::{Bytes, Rate, Span, Time};
 use action::{ActionMap, Hold};
 use clock::{Clock, MinRtt};
@@ -491,9 +491,9 @@ impl Controller for LearnedController {
             ("out_of_range", out_of_range as f64),
         ];
         counters.extend(self.agent.counters());
-        counters.extend(self.is_guarded.then_some(("decisions_misled", misled as f64)));
+        counters.extend(self.is_guarded.then_some(("decisions_guarded_jitter", misled as f64)));
         let may_be_calm = self.spec.action.when == WhenSpec::Contention;
-        counters.extend(may_be_calm.then_some(("decisions_calm", calm as f64)));
+        counters.extend(may_be_calm.then_some(("decisions_uncontended", calm as f64)));
         counters.extend(self.law.iter().flat_map(|law| law.counters()));
         counters
     }

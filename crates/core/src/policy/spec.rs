@@ -2,7 +2,7 @@
 //! and environments read the same tables, so that an agent acts in deployment as it did in training.
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
-use crate::controllers::shared::own_queue::EXPONENT_MAX;
+use crate::law::own_queue::EXPONENT_MAX;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,6 +1,24 @@
 //! Values of a scenario within their ranges, and values set by a dotted path.
 use crate::toml_error::Fault;
+use crate::units::Span;
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
+
+pub(super) const SECONDS_MAX: f64 = 1e8;
+pub(super) const MILLIS_MAX: f64 = 1e7;
+pub(super) const MBPS_MAX: f64 = 1e6;
+
+/// Ending of a number's name, the least and the largest value that any number so named may have. What one of them
+/// may be in its place is a part of that, and may depend on others.
+#[cfg(feature = "schema")]
+pub const RANGES: &[(&str, f64, f64)] = &[
+    ("_ms", 0.0, MILLIS_MAX),
+    ("_s", 0.0, SECONDS_MAX),
+    ("_mbps", 0.0, MBPS_MAX),
+    ("ratio", 0.0, 1.0),
+    ("_loss", 0.0, 1.0),
+    ("hz", 0.0, 1000.0),
+];
 
 /// `value` if it lies in `range` (NaN lies in none).
 pub fn number(path: &str, value: f64, range: RangeInclusive<f64>) -> Result<f64, Fault> {
@@ -89,3 +107,19 @@ fn put_below(
 
 /// Deepest path of an override.
 const DEPTH_MAX: usize = 16;
+
+/// The first name that was there before, and its index.
+pub(super) fn duplicate<'a>(names: impl Iterator<Item = &'a str>) -> Option<(usize, &'a str)> {
+    let mut known = BTreeSet::new();
+    names.enumerate().find(|(_, name)| !known.insert(*name))
+}
+
+/// `Ok` if exactly one is given; else the names of those that are.
+pub(super) fn one_of<'a>(fields: &[(&'a str, bool)]) -> Result<(), Vec<&'a str>> {
+    let given: Vec<&str> = fields.iter().filter(|(_, given)| *given).map(|field| field.0).collect();
+    if given.len() == 1 { Ok(()) } else { Err(given) }
+}
+
+pub(super) fn millis(ms: f64) -> Span {
+    Span::from_secs_f64(ms / 1e3)
+}

@@ -1,7 +1,7 @@
 //! The preset of one bottleneck: both of its directions, and the access links.
-use super::check::number;
+use super::check::{MBPS_MAX, MILLIS_MAX, millis, number};
+use super::files::Reader;
 use super::links::{Builder, Topology, link_plan, reverse_of};
-use super::network::{MBPS_MAX, MILLIS_MAX, Reader, millis};
 use super::spec::{DumbbellSpec, LinkSpec};
 use crate::sim::plan::{DelayPlan, LinkPlan, QueueSpec};
 use crate::toml_error::Fault;

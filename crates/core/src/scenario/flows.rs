@@ -1,9 +1,9 @@
 //! From the file's flows to planned connections: routes, traffic, controller, sender.
-use super::check::{integer, number};
+use super::check::{MBPS_MAX, MILLIS_MAX, SECONDS_MAX, integer, millis, number};
+use super::files::Files;
 use super::links::{Builder, Topology, plain};
 use super::mptcp::{mptcp_plan, subflows};
-use super::network::{Files, MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis};
-use super::spec::{FlowSpec, ParamSpec, RecoverySpec, SenderSpec, SubflowSpec};
+use super::spec::{FlowSpec, ParamSpec, Place, RecoverySpec, SenderSpec, SubflowSpec};
 use crate::control::Recovery;
 use crate::coupled;
 use crate::params::{self, ParamError, ParamValue, Params};
@@ -16,27 +16,6 @@ use crate::units::{Bytes, Rate, Span, Time};
 const LINKS_MAX: usize = 250_000;
 /// Largest initial window, packets: all of them leave at once.
 const AT_ONCE_MAX: f64 = 1e6;
-
-/// What a flow, or one of its subflows, says of where it runs.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Place<'a> {
-    pub(super) path: Option<&'a [String]>,
-    pub(super) reverse: Option<&'a [String]>,
-    pub(super) route: Option<&'a [u32]>,
-    /// Data takes the reverse direction of a preset.
-    pub(super) backward: bool,
-}
-
-impl<'a> Place<'a> {
-    pub(super) fn of(flow: &'a FlowSpec) -> Self {
-        Self {
-            path: flow.path.as_deref(),
-            reverse: flow.reverse.as_deref(),
-            route: flow.route.as_deref(),
-            backward: flow.backward,
-        }
-    }
-}
 
 impl Builder {
     /// What is said of a place fits the topology.

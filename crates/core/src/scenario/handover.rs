@@ -1,7 +1,6 @@
 //! Handovers, as between satellites in a low orbit: rate and delay of a link change together at regular times,
 //! and for a moment nothing passes.
-use super::check::number;
-use super::network::{MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis};
+use super::check::{MBPS_MAX, MILLIS_MAX, SECONDS_MAX, millis, number};
 use super::spec::{HandoverSpec, LinkSpec};
 use crate::sim::plan::{DelayPlan, RatePlan};
 use crate::toml_error::Fault;

@@ -1,7 +1,7 @@
 //! From the file's links to planned ones: every direction of every link of a topology.
-use super::check::{integer, number};
+use super::check::{MBPS_MAX, MILLIS_MAX, SECONDS_MAX, duplicate, integer, millis, number, one_of};
+use super::files::Reader;
 use super::handover::Handovers;
-use super::network::{MBPS_MAX, MILLIS_MAX, Reader, SECONDS_MAX, duplicate, millis, one_of};
 use super::spec::{DelayRandomSpec, LinkEcn, LinkSpec, RateRandomSpec, ScenarioSpec};
 use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
 use crate::sim::plan::{Dualpi2Spec, LossSpec, QueueSpec};

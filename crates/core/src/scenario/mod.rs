@@ -8,11 +8,9 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 mod check;
-pub mod derived;
 mod distribution;
-mod distribution_file;
-mod draws;
 mod dumbbell;
+mod files;
 
 mod flows;
 mod handover;
@@ -24,12 +22,11 @@ mod portable;
 mod room;
 pub mod spec;
 
-pub use distribution::Distribution;
-pub use distribution_file::fits;
+pub use distribution::{Distribution, fits};
 
-use network::Files;
 #[cfg(feature = "schema")]
-pub use network::RANGES;
+pub use check::RANGES;
+use files::Files;
 pub use spec::{ParamSpec, RecoverySpec, ScenarioSpec};
 
 /// Most connections of a scenario, arrivals of a Poisson source included.

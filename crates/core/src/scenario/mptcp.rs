@@ -1,9 +1,7 @@
 //! Connections of several subflows: where the subflows run, and how they share the data.
-use super::check::{integer, number};
-use super::flows::Place;
+use super::check::{SECONDS_MAX, integer, number};
 use super::links::{Builder, Topology};
-use super::network::SECONDS_MAX;
-use super::spec::{FlowSpec, MptcpSpec, SubflowSpec};
+use super::spec::{FlowSpec, MptcpSpec, Place, SubflowSpec};
 use crate::sim::plan::{MptcpPlan, TrafficSpec};
 use crate::toml_error::Fault;
 use crate::transport::config::SenderConfig;

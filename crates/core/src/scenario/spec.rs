@@ -557,3 +557,24 @@ fn default_buffer() -> u64 {
 fn default_controller() -> String {
     "new_reno".to_owned()
 }
+
+/// What a flow, or one of its subflows, says of where it runs.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place<'a> {
+    pub(super) path: Option<&'a [String]>,
+    pub(super) reverse: Option<&'a [String]>,
+    pub(super) route: Option<&'a [u32]>,
+    /// Data takes the reverse direction of a preset.
+    pub(super) backward: bool,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn of(flow: &'a FlowSpec) -> Self {
+        Self {
+            path: flow.path.as_deref(),
+            reverse: flow.reverse.as_deref(),
+            route: flow.route.as_deref(),
+            backward: flow.backward,
+        }
+    }
+}

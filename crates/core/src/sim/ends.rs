@@ -63,7 +63,7 @@ impl Sim {
             if unlikely(arrival.parts > 1) {
                 self.send_parts(&ack, packet.size, arrival.parts);
             }
-            self.net.enter(NewPacket { size: ack.size, early, path }, || ack, &mut self.hosts);
+            self.net.send(NewPacket { size: ack.size, early, path }, || ack, &mut self.hosts);
         } else {
             // The sender's wake-up is set; it need not be looked at.
             let due = flow.receiver.deadline().max(self.net.now());
@@ -172,7 +172,7 @@ impl Sim {
         }
         let mut governor = governor_of(&mut self.hosts.governors, flow);
         let out = flow.sender.transmit(now, &mut governor, &mut connection.app.supply);
-        let taken = if MULTIPATH { connection.settle(index) } else { Mapping::default() };
+        let taken = if MULTIPATH { connection.book_taken(index) } else { Mapping::default() };
         let Some(out) = out else { return false };
         let new = NewPacket { size: out.size, early, path: flow.forward };
         let (transmission, ect) = (flow.number_transmission(), flow.sender.ect(out.retransmission));
@@ -199,7 +199,7 @@ impl Sim {
             }
             packet
         };
-        self.net.enter(new, packet, &mut self.hosts);
+        self.net.send(new, packet, &mut self.hosts);
         true
     }
 

@@ -56,14 +56,14 @@ impl Hosts {
         if kind != Kind::Ack {
             flow(FLOW).into_iter().for_each(for_data);
             if let Some(flow) = flow(BEHIND).filter(|_| vast) {
-                flow.receiver.fetch_behind();
+                flow.receiver.prefetch_heap();
             }
             return;
         }
         flow(FLOW).into_iter().for_each(for_ack);
         let governor = |flow: &Flow| &self.governors[flow.governor as usize];
         if let Some(flow) = flow(BEHIND) {
-            flow.sender.fetch_behind(vast);
+            flow.sender.prefetch_heap(vast);
             prefetch(governor(flow));
             prefetch(&self.connections[flow.connection as usize].app.supply);
         }

@@ -30,11 +30,11 @@ pub enum Offer {
     /// It will arrive at this time, after all before it.
     Arrives(Time),
     /// It will arrive at this time. It may be overtaken or overtakes: it needs an event of its own.
-    Loose(Time),
+    Reordered(Time),
     /// As `Arrives`, and a second copy with it.
     Twice(Time),
-    /// As `Loose`, and a second copy with it.
-    LooseTwice(Time),
+    /// As `Reordered`, and a second copy with it.
+    Duplicated(Time),
     /// Dropped by the queue.
     Dropped,
     /// Lost on the wire.
@@ -46,12 +46,12 @@ pub enum Offer {
 }
 
 impl Offer {
-    fn arrives(at: Time, loose: bool, twice: bool) -> Self {
-        match (loose, twice) {
+    fn arrives(at: Time, reordered: bool, twice: bool) -> Self {
+        match (reordered, twice) {
             (false, false) => Self::Arrives(at),
-            (true, false) => Self::Loose(at),
+            (true, false) => Self::Reordered(at),
             (false, true) => Self::Twice(at),
-            (true, true) => Self::LooseTwice(at),
+            (true, true) => Self::Duplicated(at),
         }
     }
 
@@ -507,24 +507,24 @@ impl Link {
             departs = later;
         }
         let mut at = departs + self.delay.delay(departs);
-        let mut loose = false;
+        let mut reordered = false;
         if let Some(reorder) = &mut self.reorder {
             let extra = reorder.extra();
-            loose = extra > Span::ZERO;
+            reordered = extra > Span::ZERO;
             at += extra;
         }
-        if !loose && at < self.last_arrival {
+        if !reordered && at < self.last_arrival {
             if self.keep_order {
                 at = self.last_arrival;
             } else {
-                loose = true;
+                reordered = true;
             }
         }
-        if !loose {
+        if !reordered {
             self.last_arrival = at;
         }
         let twice = self.duplicate.as_mut().is_some_and(Duplicate::duplicated);
-        Offer::arrives(at, loose, twice)
+        Offer::arrives(at, reordered, twice)
     }
 
     /// What has left by `now` is no longer in the queue; what was not lost is delivered.

@@ -141,7 +141,7 @@ struct FlowPlan {
     start: Time,
     header_bytes: u64,
     base_rtt: Span,
-    /// Those of a constant-rate source. Few flows have these or copies, so both lie apart.
+    /// State of a constant-rate source; boxed, as `copies`, because few flows have one.
     datagrams: Option<Box<Datagrams>>,
     copies: Option<Box<Copies>>,
 }

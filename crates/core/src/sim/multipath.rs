@@ -204,7 +204,7 @@ impl Connection {
 
     /// Books what a subflow took of its offer, and returns it.
     #[inline]
-    pub(super) fn settle(&mut self, flow: u32) -> Mapping {
+    pub(super) fn book_taken(&mut self, flow: u32) -> Mapping {
         let left = self.app.supply.unsent;
         let Some(data) = &mut self.data else { return Mapping::default() };
         self.app.supply.unsent = data.unsent;
@@ -291,7 +291,7 @@ impl Sim {
         let index = flow.connection;
         let connection = &mut self.hosts.connections[index as usize];
         if matches!(flow.sender, Sender::Ns2(_)) {
-            connection.settle(ack.flow);
+            connection.book_taken(ack.flow);
         }
         let subflow = connection.subflow(ack.flow);
         if let Some(data) = &mut connection.data {
@@ -379,7 +379,7 @@ impl Sim {
             let mut governor = governor_of(&mut self.hosts.governors, flow);
             flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
             let expired = flow.sender.stats().timeouts > timeouts;
-            connection.settle(index);
+            connection.book_taken(index);
             if expired && let Some(data) = &mut connection.data {
                 data.sender.on_timeout(subflow);
             }

@@ -84,7 +84,7 @@ enum LinkEvent {
 #[derive(Clone, Copy, Debug)]
 enum TimerEvent<E> {
     /// The packet in this place arrives.
-    Loose(u32),
+    Reordered(u32),
     /// Scheduled by the ends.
     OfEnds(E),
 }
@@ -111,8 +111,8 @@ pub struct Network<E> {
     fetches: bool,
     /// Whether ends are told how long packets waited.
     tells_waits: bool,
-    loose: Vec<Option<Packet>>,
-    loose_free: Vec<u32>,
+    reordered: Vec<Option<Packet>>,
+    reordered_free: Vec<u32>,
     dropped: Vec<Packet>,
     events: u64,
 }
@@ -136,8 +136,8 @@ impl<E: Copy> Network<E> {
             passes: vec![false; plans.len()],
             fetches: false,
             tells_waits: false,
-            loose: Vec::new(),
-            loose_free: Vec::new(),
+            reordered: Vec::new(),
+            reordered_free: Vec::new(),
             dropped: Vec::new(),
             events: 0,
         }
@@ -242,7 +242,7 @@ impl<E: Copy> Network<E> {
     pub(super) fn inside(&self) -> (impl Iterator<Item = &Packet>, u64) {
         let pipes =
             self.links.iter().flat_map(|link| link.pipe.iter()).map(|in_pipe| &in_pipe.packet);
-        (pipes.chain(self.loose.iter().flatten()), self.links.iter().map(Link::held).sum())
+        (pipes.chain(self.reordered.iter().flatten()), self.links.iter().map(Link::held).sum())
     }
 
     /// Ends the counting at `end`: a row per link, and the samples of all.
@@ -277,9 +277,9 @@ impl<E: Copy> Network<E> {
             };
             match timer {
                 Some(TimerEvent::OfEnds(event)) => return Some(Next::Event(event)),
-                Some(TimerEvent::Loose(place)) => {
-                    *packet = self.loose[place as usize].take().expect("a filled place");
-                    self.loose_free.push(place);
+                Some(TimerEvent::Reordered(place)) => {
+                    *packet = self.reordered[place as usize].take().expect("a filled place");
+                    self.reordered_free.push(place);
                 }
                 None if unlikely(first.at() > until) => {
                     self.now = self.now.max(until);
@@ -356,7 +356,7 @@ impl<E: Copy> Network<E> {
     /// where it is to lie, which costs less than to copy it from where it has just been written.
     #[expect(clippy::inline_always, reason = "see `Link::offer_size`")]
     #[inline(always)]
-    pub fn enter<X: Ends<Event = E>>(
+    pub fn send<X: Ends<Event = E>>(
         &mut self,
         NewPacket { size, early, path }: NewPacket,
         packet: impl Fn() -> Packet,
@@ -370,16 +370,16 @@ impl<E: Copy> Network<E> {
                     Offer::Arrives(there) if likely(path.hops == 1) => {
                         self.put_in_pipe(index, there, packet(), HOP_END);
                     }
-                    offer => self.enter_with(index, offer, packet(), ends),
+                    offer => self.send_to(index, offer, packet(), ends),
                 };
             }
         }
-        self.enter_slowly(packet(), ends);
+        self.send_general(packet(), ends);
     }
 
     /// What becomes of a packet that its first link has answered so.
     #[inline(never)]
-    fn enter_with<X: Ends<Event = E>>(
+    fn send_to<X: Ends<Event = E>>(
         &mut self,
         link: u32,
         offer: Offer,
@@ -388,7 +388,7 @@ impl<E: Copy> Network<E> {
     ) {
         let path = ends.path(&packet);
         let Offer::Arrives(there) = offer else {
-            return self.settle(link, offer, &mut packet, ends);
+            return self.finish_offer(link, offer, &mut packet, ends);
         };
         if there <= self.end && self.passes_next(path, 0) {
             packet.hop = 1;
@@ -401,7 +401,7 @@ impl<E: Copy> Network<E> {
 
     /// As [`enter`](Self::enter), of a packet that must lie in memory for its first link.
     #[inline(never)]
-    fn enter_slowly<X: Ends<Event = E>>(&mut self, mut packet: Packet, ends: &mut X) {
+    fn send_general<X: Ends<Event = E>>(&mut self, mut packet: Packet, ends: &mut X) {
         self.forward(&mut packet, self.now, ends);
     }
 
@@ -414,7 +414,7 @@ impl<E: Copy> Network<E> {
             if unlikely(hop >= path.hops) {
                 // A path without links: the packet is there.
                 packet.hop = HOP_END;
-                self.put_loose(at, *packet);
+                self.put_reordered(at, *packet);
                 return;
             }
             let index = self.paths[(path.start + hop) as usize];
@@ -443,7 +443,7 @@ impl<E: Copy> Network<E> {
                     self.report_drops(ends);
                     self.transmit(index, ends);
                 }
-                other => self.settle(index, other, packet, ends),
+                other => self.finish_offer(index, other, packet, ends),
             }
             return;
         }
@@ -456,30 +456,36 @@ impl<E: Copy> Network<E> {
 
     /// The less common ends of an offer.
     #[cold]
-    fn settle<X: Ends>(&mut self, link: u32, offer: Offer, packet: &mut Packet, ends: &mut X) {
-        let (at, loose, twice) = match offer {
+    fn finish_offer<X: Ends>(
+        &mut self,
+        link: u32,
+        offer: Offer,
+        packet: &mut Packet,
+        ends: &mut X,
+    ) {
+        let (at, reordered, twice) = match offer {
             Offer::Dropped => return ends.dropped(packet),
             Offer::Lost => return ends.lost(packet),
             Offer::Held | Offer::HeldIdle => return,
             Offer::Arrives(at) => (at, false, false),
-            Offer::Loose(at) => (at, true, false),
+            Offer::Reordered(at) => (at, true, false),
             Offer::Twice(at) => (at, false, true),
-            Offer::LooseTwice(at) => (at, true, true),
+            Offer::Duplicated(at) => (at, true, true),
         };
         let is_last = u32::from(packet.hop) + 1 >= ends.path(packet).hops;
         packet.hop = if is_last { HOP_END } else { packet.hop + 1 };
-        self.put_on_wire(link, at, loose, packet);
+        self.put_on_wire(link, at, reordered, packet);
         if twice {
             packet.copy = true;
             ends.copied(packet);
-            self.put_on_wire(link, at, loose, packet);
+            self.put_on_wire(link, at, reordered, packet);
         }
     }
 
-    fn put_on_wire(&mut self, link: u32, at: Time, loose: bool, packet: &Packet) {
-        if loose {
+    fn put_on_wire(&mut self, link: u32, at: Time, reordered: bool, packet: &Packet) {
+        if reordered {
             let early = self.links[link as usize].early();
-            self.put_loose(at, Packet { early, ..*packet });
+            self.put_reordered(at, Packet { early, ..*packet });
         } else {
             self.put_in_pipe(link, at, *packet, packet.hop);
         }
@@ -505,13 +511,13 @@ impl<E: Copy> Network<E> {
     }
 
     #[inline(never)]
-    fn put_loose(&mut self, at: Time, packet: Packet) {
-        let place = self.loose_free.pop().unwrap_or_else(|| {
-            self.loose.push(None);
-            self.loose.len() as u32 - 1
+    fn put_reordered(&mut self, at: Time, packet: Packet) {
+        let place = self.reordered_free.pop().unwrap_or_else(|| {
+            self.reordered.push(None);
+            self.reordered.len() as u32 - 1
         });
-        self.loose[place as usize] = Some(packet);
-        self.push_timer(at, TimerEvent::Loose(place));
+        self.reordered[place as usize] = Some(packet);
+        self.push_timer(at, TimerEvent::Reordered(place));
     }
 
     /// A scheduler's link starts its next transmission.
@@ -527,7 +533,7 @@ impl<E: Copy> Network<E> {
             self.order += 1;
             self.heads.push(Due::new(free_at, self.order), LinkEvent::Free(index));
         }
-        self.settle(index, offer, &mut packet, ends);
+        self.finish_offer(index, offer, &mut packet, ends);
     }
 
     #[inline(never)]

@@ -6,8 +6,8 @@
 //! label, and memory holds only what is kept.
 use super::{Builder, Sim};
 use crate::control::{Ack, Control, Coupled, FlowInfo, Loss, Send, SendAction, SubflowId};
-use crate::controllers::shared::sensing::sends::SendState;
 use crate::rng::{Rng, Seed};
+use crate::sensing::sends::SendState;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::transport::config::SendHook;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Transmissions, in order of time: one row of each vector.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sends {
-    /// What the sender knew right before: [`FEATURES`](crate::controllers::shared::sensing::sends::FEATURES) numbers a row.
+    /// What the sender knew right before: [`FEATURES`](crate::sensing::sends::FEATURES) numbers a row.
     pub features: Vec<f32>,
     /// Whether a queue dropped this transmission, or a copy of it that a link made.
     pub dropped: Vec<bool>,

@@ -4,6 +4,7 @@ use std::fmt;
 
 mod node;
 mod place;
+mod problem;
 mod read;
 
 pub use place::{line_of, line_of_path};

@@ -1,5 +1,5 @@
 //! A value of a TOML text, or of a table made here, that serde reads.
-use super::read::{Problem, Step};
+use super::problem::{Problem, Step};
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess,

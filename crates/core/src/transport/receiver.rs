@@ -156,7 +156,7 @@ impl Receiver {
 
     /// Asks for what the next arrival touches outside.
     #[inline]
-    pub(crate) fn fetch_behind(&self) {
+    pub(crate) fn prefetch_heap(&self) {
         if let Some(beyond) = self.beyond.as_ref().filter(|_| self.waits) {
             prefetch(&**beyond);
         }

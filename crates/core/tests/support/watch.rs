@@ -154,7 +154,7 @@ impl Coupled for Told {
 }
 
 /// Hands acknowledgements on `size` at a time, for flows of one subflow. A loss, the beginning and the end of a
-/// recovery, and an eighth of a round trip end a batch early, as with the kernel's daemon. In slow start the window grows
+/// recovery, and an eighth of a round trip since the batch before end one early, as with the kernel's daemon. In slow start the window grows
 /// between two calls by what is delivered, as the kernel's does between two decisions.
 pub struct Batches {
     inner: Box<dyn Coupled>,
@@ -174,7 +174,7 @@ impl Batches {
     fn add(&mut self, ack: &Ack) {
         self.held += 1;
         let Some(batch) = self.pending else {
-            (self.pending, self.since) = (Some(*ack), ack.now);
+            self.pending = Some(*ack);
             return;
         };
         let sampled =
@@ -197,6 +197,7 @@ impl Batches {
     fn flush(&mut self, id: SubflowId) {
         self.held = 0;
         if let Some(ack) = self.pending.take() {
+            self.since = ack.now;
             let before = self.inner.control(id).cwnd;
             self.inner.on_ack(id, &ack);
             let grew = self.inner.control(id).cwnd.saturating_sub(before);

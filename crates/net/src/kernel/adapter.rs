@@ -340,7 +340,7 @@ impl Adapter {
     }
 
     /// Makes the decision that is due.
-    pub fn settle(&self, governor: &mut Governor) {
+    pub fn decide(&self, governor: &mut Governor) {
         self.on_timer(governor, governor.now);
     }
 

@@ -331,7 +331,7 @@ impl Agent {
         governed.decided = None; // an answer is written even if it changes nothing
         let called = catch_unwind(AssertUnwindSafe(|| {
             call(&mut governed.adapter, governor);
-            settle(&governed.adapter, governor)
+            decide_due(&governed.adapter, governor)
         }));
         match called {
             Ok(inference) => {
@@ -458,12 +458,12 @@ impl Served {
 
 /// Makes the decision that is due, so that it leaves with the answer to the record that it fell due
 /// with; the processor time that it took.
-fn settle(adapter: &Adapter, governor: &mut Governor) -> Option<Span> {
+fn decide_due(adapter: &Adapter, governor: &mut Governor) -> Option<Span> {
     if !adapter.is_due(governor) {
         return None;
     }
     let began = clock::spent();
-    adapter.settle(governor);
+    adapter.decide(governor);
     Some(Span(clock::spent().0 - began.0))
 }
 

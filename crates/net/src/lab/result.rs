@@ -101,7 +101,7 @@ impl Decision {
         Self::by(|ratio| latency_quantile(&totals.latency, ratio))
     }
 
-    /// Of what was measured one by one; `None` of nothing.
+    /// Quantiles of single measurements; `None` without any.
     pub fn of(measured: &Measured) -> Option<Self> {
         (measured.total() > 0).then(|| Self::by(|ratio| measured.quantile(ratio)))
     }

@@ -294,7 +294,7 @@ impl Threads<'_> {
     }
 }
 
-/// Starts a thread whose end, even by a panic, is everybody's.
+/// Spawns a thread; when it ends or panics, the run ends.
 fn guarded<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,

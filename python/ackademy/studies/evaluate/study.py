@@ -49,7 +49,7 @@ SCORED = (
 )
 """what tables and files have of every run"""
 METRICS = (*SCORED, "fair_total_mbps", "wait_p95_ratio", "queue_loss", "rtt_base_ms")
-COUNTED = ("decisions", "decisions_outside", "decisions_calm", "fallbacks")
+COUNTED = ("decisions", "decisions_outside", "decisions_uncontended", "fallbacks")
 """counters of the evaluated policy, which guards change"""
 GAIN, WON = "gain", "won"
 """of the evaluated scheme over another"""

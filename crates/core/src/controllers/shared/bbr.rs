@@ -1,7 +1,7 @@
 //! Parts of BBR's model of a path (draft-ietf-ccwg-bbr). Amounts are packets, rates packets per second.
 use crate::control::Ack;
-use crate::controllers::shared::windowed_max::WindowedMax;
 use crate::params::{Param, ParamKind, Params};
+use crate::sensing::windowed_max::WindowedMax;
 use crate::units::{Bytes, Span, Time};
 
 /// Growth that shows that the pipe is not full, and rounds without it that show that it is (source).
@@ -11,7 +11,7 @@ const FULL_ROUNDS: u32 = 3;
 const MIN_RTT_WINDOW: Span = Span::from_millis(10_000);
 /// Rounds for which aggregation counts, in start-up and after (source).
 const EXTRA_ROUNDS: (u64, u64) = (1, 10);
-/// Acknowledgements beyond the rate count up to what the bandwidth carries in this time (source: Linux, tcp_bbr.c, version
+/// Acknowledgements beyond the rate count up to what the bandwidth carries in this time (source: Linux, `tcp_bbr.c`, version
 /// 1, and Google's version 3). A source whose mean is a little above its delivery rate would else add to them for ever.
 pub const EXTRA_TIME_S: f64 = 0.1;
 /// Doublings of a growth at most (source).

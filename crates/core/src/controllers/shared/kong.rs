@@ -2,12 +2,12 @@
 //! TCP Congestion Control with Machine Intelligence", `NetAI` 2018. Six controllers differ in actions,
 //! state, utility, reward and update only; those stand in their own files.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::controllers::shared::reno_window::Window;
-use crate::controllers::shared::sensing::{Counted, Gaps, Outcome, StepMeter};
 use crate::controllers::shared::tabular::{
     Axis, Grid, LearningRate, Settings, Tabular, Ties, Update,
 };
+use crate::law::reno_window::Window;
 use crate::params::{Param, ParamKind, Params};
+use crate::sensing::{Counted, Gaps, Outcome, StepMeter};
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Utility and reward of the learner.

@@ -14,10 +14,10 @@
 //! - a round trip that loses more than it delivers halves the rate: in a buffer of a few packets the slope of the
 //!   round trip is noise that can hide from a utility what is lost.
 use crate::control::{Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::controllers::shared::delivered::{Count, most_bps};
-use crate::controllers::shared::overload::Overload;
-use crate::controllers::shared::sensing::monitor_interval::{Monitor, Report};
 use crate::rng::{Rng, Seed};
+use crate::sensing::delivered::{Count, most_bps};
+use crate::sensing::monitor_interval::{Monitor, Report};
+use crate::sensing::overload::Overload;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// Round-trip time assumed before the first sample (source: the QUIC stack of Zhang, learningcc).

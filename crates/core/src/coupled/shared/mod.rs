@@ -1,7 +1,7 @@
 //! What the coupled controllers share: a table of subflows, each with the window of RFC 5681, and the settings
 //! that say how they count.
 use crate::control::{Ack, CWND_MAX, Control, Coupled, FlowInfo, Loss, LossKind, SubflowId};
-use crate::controllers::shared::reno_window::{RECORD_PACKETS_MAX, Window};
+use crate::law::reno_window::{RECORD_PACKETS_MAX, Window};
 use crate::params::{Param, ParamKind, Params};
 use crate::units::Bytes;
 

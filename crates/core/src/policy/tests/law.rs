@@ -161,7 +161,9 @@ fn without_contention_no_action_changes_what_the_law_does() {
     let scenario = scenario(NETWORKS[0].0, "");
     let found = answered(&scenario, &contended(), |_| [0.7, -0.5]);
     let decisions = counted(&found, "decisions");
-    assert!(decisions > 100.0 && counted(&found, "decisions_calm").total_cmp(&decisions).is_eq());
+    assert!(
+        decisions > 100.0 && counted(&found, "decisions_uncontended").total_cmp(&decisions).is_eq()
+    );
     assert_same(&text(found), &text(alone(&scenario)), "alone");
 }
 
@@ -172,7 +174,7 @@ fn losses_are_no_contention() {
     let found = answered(&scenario, &contended(), |_| [0.7, 0.0]);
     let decisions = counted(&found, "decisions");
     assert!(found.flows[0].random_losses > 0 && decisions > 100.0);
-    assert!(counted(&found, "decisions_calm").total_cmp(&decisions).is_eq());
+    assert!(counted(&found, "decisions_uncontended").total_cmp(&decisions).is_eq());
     assert_same(&text(found), &text(alone(&scenario)), "random loss");
 }
 
@@ -182,7 +184,8 @@ fn actions_count_while_a_rival_is_there() {
     let scenario = scenario(link, flows);
     let answer = |_| [0.7, 0.0];
     let found = answered(&scenario, &contended(), answer);
-    let (decisions, calm) = (counted(&found, "decisions"), counted(&found, "decisions_calm"));
+    let (decisions, calm) =
+        (counted(&found, "decisions"), counted(&found, "decisions_uncontended"));
     assert!(calm > 0.2 * decisions && calm < 0.7 * decisions, "{calm} of {decisions}");
     let found = text(found);
     assert!(found != text(alone(&scenario)), "they do");

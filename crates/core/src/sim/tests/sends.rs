@@ -1,7 +1,7 @@
 use super::*;
-use crate::controllers::shared::sensing::sends::FEATURES;
 use crate::params::ParamError;
 use crate::scenario::Scenario;
+use crate::sensing::sends::FEATURES;
 use crate::sim::{self, builtin};
 use crate::units::Time;
 

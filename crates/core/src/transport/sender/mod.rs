@@ -139,7 +139,7 @@ impl Governor<'_> {
     /// Whether `packet` may leave: the controller's send hook is called if it has one, and `allowed` becomes what it
     /// allows from then on.
     #[inline(never)]
-    fn lets_go(&mut self, packet: &Departure, allowed: &mut Allowed) -> bool {
+    fn permits(&mut self, packet: &Departure, allowed: &mut Allowed) -> bool {
         let send = Send {
             now: packet.now,
             size: Bytes(packet.size),
@@ -368,11 +368,11 @@ impl Sender {
         either!(self, sender => sender.rtt.latest())
     }
 
-    /// Asks for what lies outside the sender itself.
+    /// Prefetches the sender's memory on the heap.
     #[inline]
-    pub(crate) fn fetch_behind(&self, all: bool) {
+    pub(crate) fn prefetch_heap(&self, all: bool) {
         if let Self::Sack(sender) = self {
-            sender.fetch_behind(all);
+            sender.prefetch_heap(all);
         }
     }
 

@@ -210,7 +210,7 @@ impl Ns2Sender {
             retransmission: seq <= self.highest_sent,
             order: (seq - self.acked) as u64,
         };
-        governor.lets_go(&departure, &mut self.allowed)
+        governor.permits(&departure, &mut self.allowed)
     }
 
     /// Retransmits the first unacknowledged packet. Recovery waits for it, so the send hook is called

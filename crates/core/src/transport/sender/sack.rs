@@ -122,7 +122,7 @@ impl SackSender {
     }
 
     #[inline]
-    pub(super) fn fetch_behind(&self, all: bool) {
+    pub(super) fn prefetch_heap(&self, all: bool) {
         self.board.fetch_first();
         if all {
             self.board.fetch_gaps();
@@ -214,7 +214,7 @@ impl SackSender {
         }
         if unlikely(self.has_send_hook) {
             let departure = self.departure(now, size, retransmitted.is_some(), rescue.is_some());
-            if !governor.lets_go(&departure, &mut self.allowed) {
+            if !governor.permits(&departure, &mut self.allowed) {
                 return self.stay_silent(Silence::Controller);
             }
         }
@@ -358,7 +358,7 @@ impl SackSender {
         if unlikely(checks || self.reordering.is_in_round()) {
             self.note_duplicate(ack);
             if self.is_spurious(self.echo(ack), advanced) {
-                self.take_back(now, governor);
+                self.undo_reduction(now, governor);
             }
         }
         if likely(advanced) {
@@ -377,7 +377,7 @@ impl SackSender {
             self.tell_ack(now, &progress, governor);
         }
         if unlikely(lost.bytes > 0 || ended) {
-            self.tell_found(now, lost, opened, governor);
+            self.report_losses(now, lost, opened, governor);
         }
         if unlikely(marked) {
             // Nothing was lost; the mark came with the newest packet delivered.
@@ -487,13 +487,13 @@ impl SackSender {
 
     /// The reduction was for nothing: what counts as lost is in flight, and the window is as before.
     #[inline(never)]
-    fn take_back(&mut self, now: Time, governor: &mut Governor) {
+    fn undo_reduction(&mut self, now: Time, governor: &mut Governor) {
         self.undo = Undo::NONE;
         // It was the reduced window that was full.
         self.blocked_at = 0;
         self.board.withdraw_losses();
         self.episode = Episode::None;
-        self.tell_found(now, Lost::default(), false, governor);
+        self.report_losses(now, Lost::default(), false, governor);
         self.stats.spurious += 1;
         self.tell_loss(now, LossKind::Spurious, Lost::default(), governor);
     }
@@ -574,7 +574,7 @@ impl SackSender {
             let lost = self.detect_due(now);
             if lost.bytes > 0 {
                 let opened = self.open_episode(lost, false);
-                self.tell_found(now, lost, opened, governor);
+                self.report_losses(now, lost, opened, governor);
                 if self.episode.reduces() {
                     self.reduce(&Delivered::default(), true, opened);
                 }

@@ -86,7 +86,7 @@ impl Retransmitted {
             Some(last) if last.1 == seq => last.1 += 1,
             _ => {
                 if self.latest.len() == LATEST {
-                    self.settle();
+                    self.move_waiting();
                 }
                 self.latest.push_back((seq, seq + 1));
             }
@@ -94,7 +94,7 @@ impl Retransmitted {
     }
 
     /// Moves what waits, but for the newest, which may grow yet, and forgets what counts no more.
-    fn settle(&mut self) {
+    fn move_waiting(&mut self) {
         while self.latest.len() > 1 {
             self.earlier.extend(self.latest.pop_front());
         }

@@ -4,7 +4,7 @@
 //! one line; how far fixed point is from floating point is measured by [`ask::Asked`], which runs the very
 //! instructions of the congestion control.
 use super::record::Plain;
-use ackademy::controllers::shared::own_queue::{EXPONENT, Settings};
+use ackademy::law::own_queue::{EXPONENT, Settings};
 use ackademy::policy::nn::{Activation, DenseLayer, Network};
 use ackademy::policy::{ClockSpec, Feature, Policy, WhenSpec};
 

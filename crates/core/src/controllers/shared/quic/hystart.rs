@@ -2,7 +2,7 @@
 //! `HyStart` (Ha and Rhee 2011) the delay and left the ACK train out.
 use super::Rounds;
 use crate::control::Ack;
-use crate::controllers::shared::hystart::{SAMPLES_MIN, WINDOW_MIN, delay_threshold};
+use crate::law::hystart::{SAMPLES_MIN, WINDOW_MIN, delay_threshold};
 use crate::units::Span;
 
 /// Looks at the first packets of each round.

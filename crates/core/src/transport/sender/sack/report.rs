@@ -9,7 +9,7 @@ impl SackSender {
     /// lost in it, one packet waits for the end: the episode that begins there if something is still missing is told
     /// with it, for a `Gap` of no bytes is a mark. Nothing is told twice.
     #[inline(never)]
-    pub(super) fn tell_found(
+    pub(super) fn report_losses(
         &mut self,
         now: Time,
         found: Lost,

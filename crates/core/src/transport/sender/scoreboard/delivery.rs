@@ -29,7 +29,7 @@ impl Scoreboard {
             self.shorten_first(ack.left(), &mut delivered);
         }
         if unlikely(self.segments.is_empty()) {
-            // The next lies where the first did, not in one place after the other.
+            // The next segment reuses the memory of the first.
             self.segments.clear();
         }
         // The next acknowledgement is about these; until then the state of many other flows is touched.

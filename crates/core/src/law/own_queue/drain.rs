@@ -1,8 +1,8 @@
 //! Drains: for one round trip a flow keeps less in flight than the path holds without a queue, so that the
 //! smallest round trip is measured anew.
 use crate::control::{Ack, FlowInfo};
-use crate::controllers::shared::sensing::signals::Interval;
 use crate::rng::Rng;
+use crate::sensing::signals::Interval;
 use crate::units::{Span, Time};
 
 /// Time from a round trip without own packets in the queue to the next drain.

@@ -1,8 +1,8 @@
 //! A held rate: while others want the link, a flow does not yield below half of the rate that it had when they did
 //! not. All that it knows of a fair part later are losses and falls of the queue, by CUBIC's formula (RFC 9438).
 //! Flows of one kind hold less than the link in sum, so its queue drains and their contention ends.
-use crate::controllers::shared::sensing::signals::Interval;
-use crate::controllers::shared::windowed_max::WindowedMax;
+use crate::sensing::signals::Interval;
+use crate::sensing::windowed_max::WindowedMax;
 use crate::units::Span;
 
 /// A flow holds this part of its best rate of so long a time without contention.
@@ -66,7 +66,7 @@ struct Events {
 /// A rate held.
 #[derive(Clone, Copy, Debug)]
 struct Held {
-    /// 0 once it was seen that nobody else wants the link.
+    /// 0 where no other flow wants the link.
     pps: f64,
     /// Window, round trip in seconds and delivery rate when the window was last compared, until the flow has its rate.
     start: Option<(f64, f64, f64)>,

@@ -1,12 +1,15 @@
 //! From ACKs to numbers: moving averages, gaps between packets, and what one step achieved.
+pub mod delivered;
 pub mod jitter;
 pub mod monitor_interval;
+pub mod overload;
+pub mod sends;
+pub mod signals;
+pub mod windowed_max;
+pub mod windowed_min;
 
 use crate::control::{Ack, Loss};
 use crate::units::{Bytes, Time};
-
-pub mod sends;
-pub mod signals;
 
 /// Exponentially weighted moving average. The first sample starts it; before that it is 0.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! window much larger than what was delivered, as the one before. So it is behind a policer, which lets more through
 //! only until its bucket is empty.
 use super::CWND_MIN;
-use crate::controllers::shared::sensing::signals::Interval;
+use crate::sensing::signals::Interval;
 use crate::units::Span;
 
 /// Window after an overload, as a part of what a round trip delivered before.

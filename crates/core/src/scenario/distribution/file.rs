@@ -1,13 +1,16 @@
 //! From the text of a distribution to a checked one.
-use super::check::number;
-use super::derived::{self, LimitSpec};
-use super::distribution::{Distribution, Entry, Source, weight_at};
-use super::draws::{Draw, DrawSpec, Drawn, plain};
-use super::network::{Files, count_flows, duplicate};
-use super::{ScenarioError, ScenarioSpec};
+use super::Distribution;
+use super::draws::{Draw, DrawSpec, Drawn};
+use super::entry::{Entry, LimitSpec, Source, checked_limits, order, weight_at};
+use super::interval::plain;
 use crate::coupled;
 use crate::digest::{EMPTY, fnv1a};
 use crate::params::Loader;
+use crate::scenario::check::duplicate;
+use crate::scenario::check::number;
+use crate::scenario::files::Files;
+use crate::scenario::network::count_flows;
+use crate::scenario::{ScenarioError, ScenarioSpec};
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::toml_error;
 use crate::toml_error::Fault;
@@ -17,9 +20,9 @@ use std::sync::Arc;
 use toml::{Table, Value};
 
 /// A distribution's text, and where it came from.
-pub(super) struct Reader<'a> {
-    pub(super) text: &'a str,
-    pub(super) origin: &'a str,
+struct Reader<'a> {
+    text: &'a str,
+    origin: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -50,8 +53,19 @@ struct EntrySpec {
     limit: Vec<LimitSpec>,
 }
 
+impl Distribution {
+    /// Parses a distribution; `load` reads the files that it and its scenarios name, relative to it.
+    ///
+    /// # Errors
+    ///
+    /// See [`ScenarioError`]; also if some value that may be drawn would be refused in a scenario.
+    pub fn parse(text: &str, origin: &str, load: &mut Loader) -> Result<Self, ScenarioError> {
+        Reader { text, origin }.read(load)
+    }
+}
+
 impl Reader<'_> {
-    pub(super) fn read(&self, load: &mut Loader) -> Result<Distribution, ScenarioError> {
+    fn read(&self, load: &mut Loader) -> Result<Distribution, ScenarioError> {
         let spec: FileSpec = toml_error::read(self.text).map_err(|(line, message)| {
             ScenarioError { origin: self.origin.to_owned(), line, message }
         })?;
@@ -136,8 +150,8 @@ impl Reader<'_> {
         // Which list a draw stands in does not change what is drawn.
         draws.sort_by(|one, other| one.path.cmp(&other.path));
         self.check_targets(&draws)?;
-        let derived = derived::order(&draws)
-            .map_err(|(index, fault)| self.fail_at(&draws[index].place, &fault))?;
+        let derived =
+            order(&draws).map_err(|(index, fault)| self.fail_at(&draws[index].place, &fault))?;
         let (traces, contents, limits) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Entry {
             name,
@@ -161,10 +175,10 @@ impl Reader<'_> {
         entry: &mut Entry,
         (common, own): (&[LimitSpec], &[LimitSpec]),
     ) -> Result<(), ScenarioError> {
-        let mut limits = derived::limits(entry, "limit", common);
+        let mut limits = checked_limits(entry, "limit", common);
         if let Ok(found) = &mut limits {
             let field = format!("scenario[{index}].limit");
-            found.extend(derived::limits(entry, &field, own).map_err(|fault| self.fail(&fault))?);
+            found.extend(checked_limits(entry, &field, own).map_err(|fault| self.fail(&fault))?);
         }
         entry.limits = limits.map_err(|fault| self.fail(&fault))?;
         Ok(())

@@ -1,21 +1,14 @@
-//! Draws that depend on others: products of their values, schedules of steps around them, and limits on what
-//! values may come together.
-use super::check::number;
-use super::distribution::Entry;
-use super::draws::{Draw, Drawn, Interval, plain};
-use super::pairs;
-use crate::rng::{Rng, Seed};
+//! Draws that depend on others: products of their values, and schedules of steps around them.
+use super::interval::{Interval, plain};
+use crate::rng::Rng;
+use crate::scenario::check::number;
+use crate::scenario::pairs;
 use crate::toml_error::Fault;
 use serde::Deserialize;
 use toml::Value;
 
 /// A draw whose path begins so is no field of a scenario, but a value for other draws.
 pub(super) const LET: &str = "let.";
-/// How often values are drawn that a limit refuses.
-const ATTEMPTS: u64 = 1000;
-/// Draws by which a limit is tried, and how many of them it must keep.
-const TRIED: u64 = 512;
-const KEPT_MIN: u64 = TRIED / 8;
 /// Longest schedule of steps, in seconds, and the shortest step.
 const SECONDS_MAX: f64 = 3600.0;
 const STEP_MIN_S: f64 = 0.01;
@@ -45,14 +38,6 @@ pub(super) struct StepsSpec {
     within: Option<(f64, f64)>,
 }
 
-/// What the product of some draws may be at most.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LimitSpec {
-    product: Vec<String>,
-    at_most: f64,
-}
-
 /// A checked draw that depends on others.
 #[derive(Clone, Debug)]
 pub(super) struct Derived {
@@ -74,13 +59,6 @@ enum Form {
 enum Factor {
     Between(Interval),
     OneOf(Vec<f64>),
-}
-
-/// A limit on the draws in these places.
-#[derive(Clone, Debug)]
-pub(super) struct Limit {
-    of: Vec<usize>,
-    at_most: f64,
 }
 
 impl ProductSpec {
@@ -209,100 +187,4 @@ impl Derived {
 
 fn step(at_s: f64, value: f64) -> Value {
     Value::Array(vec![Value::Float(at_s), Value::Float(value)])
-}
-
-/// A draw that depends on others, and the places of these.
-pub(super) type Dependent = (usize, Vec<usize>);
-
-/// The draws that depend on others, each after those that it depends on. An error has the place of the draw.
-pub(super) fn order(draws: &[Draw]) -> Result<Vec<Dependent>, (usize, Fault)> {
-    let place = |path: &String| draws.iter().position(|draw| draw.path == *path);
-    let mut known: Vec<bool> = draws.iter().map(|draw| draw.derived().is_none()).collect();
-    let mut found = Vec::new();
-    loop {
-        let next = draws.iter().enumerate().find_map(|(index, draw)| {
-            let of = draw.derived().filter(|_| !known[index])?.of.iter().map(place);
-            let of: Option<Vec<usize>> = of.collect();
-            of.filter(|of| of.iter().all(|&other| known[other])).map(|of| (index, of))
-        });
-        let Some((index, of)) = next else { break };
-        if let Some(&wrong) = of.iter().find(|&&other| !draws[other].is_number()) {
-            let allowed = "draws of one number each";
-            return Err((index, Fault::new(&draws[index].label(), &draws[wrong].path, allowed)));
-        }
-        known[index] = true;
-        found.push((index, of));
-    }
-    match known.iter().position(|known| !known) {
-        None => Ok(found),
-        Some(index) => {
-            let of = draws[index].derived().map(|derived| derived.of.join(", "));
-            let allowed = "paths of other draws of the scenario that do not depend on this one";
-            let label = format!("{}.of", draws[index].label());
-            Err((index, Fault::new(&label, of.unwrap_or_default(), allowed)))
-        }
-    }
-}
-
-/// Checked limits of an entry's draws, of which none may refuse most of what is drawn.
-pub(super) fn limits(entry: &Entry, field: &str, specs: &[LimitSpec]) -> Result<Vec<Limit>, Fault> {
-    let mut limits = Vec::new();
-    for (index, spec) in specs.iter().enumerate() {
-        let here = format!("{field}[{index}]");
-        let place = |path: &String| {
-            let place = entry.draws.iter().position(|draw| draw.path == *path);
-            place.filter(|&place| entry.draws[place].is_number()).ok_or_else(|| {
-                let allowed = "paths of draws of one number each";
-                Fault::new(&format!("{here}.product"), format!("{path:?}"), allowed)
-            })
-        };
-        let of = spec.product.iter().map(place).collect::<Result<_, _>>()?;
-        limits.push(Limit { of, at_most: spec.at_most });
-    }
-    let kept = (0..TRIED).filter(|&seed| {
-        let values = entry.drawn(Seed(seed), 0);
-        limits.iter().all(|limit| limit.holds(&values))
-    });
-    let kept = kept.count() as u64;
-    if kept < KEPT_MIN {
-        let about = format!("of {TRIED} draws they keep {kept}");
-        return Err(Fault::new(field, about, format!("limits that keep {KEPT_MIN} or more")));
-    }
-    Ok(limits)
-}
-
-impl Limit {
-    fn holds(&self, values: &[Drawn]) -> bool {
-        let product: f64 =
-            self.of.iter().map(|&place| plain(&values[place].0).unwrap_or(0.0)).product();
-        product <= self.at_most
-    }
-}
-
-impl Entry {
-    /// A value for each draw, of which all limits hold.
-    pub(super) fn values(&self, seed: Seed) -> Vec<Drawn> {
-        let attempts = (0..ATTEMPTS).map(|attempt| self.drawn(seed, attempt));
-        let mut kept =
-            attempts.filter(|values| self.limits.iter().all(|limit| limit.holds(values)));
-        // As many in a row are never refused where an eighth is kept.
-        kept.next().unwrap_or_else(|| self.drawn(seed, 0))
-    }
-
-    /// A value for each draw.
-    fn drawn(&self, seed: Seed, attempt: u64) -> Vec<Drawn> {
-        self.complete(self.draws.iter().map(|draw| draw.value(seed, attempt)).collect())
-    }
-
-    /// The values of all draws, from those of the ones that do not depend on others and the factors of the
-    /// ones that do.
-    pub(super) fn complete(&self, mut values: Vec<Drawn>) -> Vec<Drawn> {
-        for (index, of) in &self.derived {
-            let product = of.iter().map(|&other| plain(&values[other].0).unwrap_or(0.0)).product();
-            if let Some(derived) = self.draws[*index].derived() {
-                values[*index].0 = derived.value(&values[*index].0, product);
-            }
-        }
-        values
-    }
 }

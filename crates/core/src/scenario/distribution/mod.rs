@@ -1,75 +1,35 @@
 //! Scenarios at random: weighted files or inline tables whose fields are drawn. Everything is read and
 //! checked when the file is parsed, at every combination of the draws' ends, so that drawing does no I/O and
 //! cannot fail for a value that the file allows.
-use super::check::put;
-use super::derived::{Dependent, Limit};
-use super::distribution_file::Reader;
-use super::draws::{Draw, Drawn};
-use super::network::{self, Files};
-use super::{Scenario, ScenarioError, ScenarioSpec};
-use crate::params::{Content, Loader, Reader as FileReader};
+mod derived;
+mod draws;
+mod entry;
+mod file;
+mod interval;
+
+pub use file::fits;
+
+use super::files::Files;
+use super::{Scenario, ScenarioError};
 use crate::rng::Seed;
-use crate::sim::plan::NetworkPlan;
 use crate::sim::plan::RatePlan;
-use crate::sim::trace::Trace;
-use crate::toml_error;
 use crate::toml_error::Fault;
+use entry::{Entry, weight_at};
 use std::sync::Arc;
-use toml::{Table, Value};
 
 /// A checked distribution of scenarios.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    pub(super) about: String,
-    pub(super) learners: Vec<String>,
-    pub(super) entries: Vec<Entry>,
+    about: String,
+    learners: Vec<String>,
+    entries: Vec<Entry>,
     /// In the order in which the entries name them first.
-    pub(super) classes: Vec<String>,
-    pub(super) digest: u64,
-    pub(super) origin: String,
-}
-
-/// One `[[scenario]]`.
-#[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) name: String,
-    /// Place of its class among all.
-    pub(super) class: usize,
-    /// The most learning flows that it has.
-    pub(super) agents: usize,
-    /// Over training progress.
-    pub(super) weight: Vec<(f64, f64)>,
-    /// What is not drawn, with the names of files relative to the distribution.
-    pub(super) table: Table,
-    pub(super) draws: Vec<Draw>,
-    /// Those that depend on others, in an order in which they can be computed.
-    pub(super) derived: Vec<Dependent>,
-    pub(super) limits: Vec<Limit>,
-    /// What its files hold, whichever values are drawn.
-    pub(super) traces: Vec<(String, Arc<Trace>)>,
-    pub(super) contents: Vec<(FileReader, Content)>,
-    pub(super) source: Source,
-}
-
-/// Where the fields that are not drawn come from.
-#[derive(Clone, Debug)]
-pub(super) enum Source {
-    /// The place of the inline table.
-    Inline(Vec<String>),
-    /// A file, and its text.
-    File(String, String),
+    classes: Vec<String>,
+    digest: u64,
+    origin: String,
 }
 
 impl Distribution {
-    /// Parses a distribution; `load` reads the files that it and its scenarios name, relative to it.
-    ///
-    /// # Errors
-    ///
-    /// See [`ScenarioError`]; also if some value that may be drawn would be refused in a scenario.
-    pub fn parse(text: &str, origin: &str, load: &mut Loader) -> Result<Self, ScenarioError> {
-        Reader { text, origin }.read(load)
-    }
-
     /// The scenario of this seed at this training progress, of which only the part in [0, 1] counts. Equal
     /// arguments give equal scenarios, and it does no I/O.
     ///
@@ -179,58 +139,5 @@ impl Distribution {
     /// Where the text came from.
     pub fn origin(&self) -> &str {
         &self.origin
-    }
-}
-
-impl Entry {
-    /// Gives the files read when parsing.
-    pub(super) fn lend(&self, files: &mut Files) {
-        files.traces.clone_from(&self.traces);
-        files.contents.clone_from(&self.contents);
-    }
-
-    /// The scenario with these values for its draws.
-    pub(super) fn resolve(
-        &self,
-        values: &[Drawn],
-        files: &mut Files,
-    ) -> Result<(ScenarioSpec, NetworkPlan), Fault> {
-        let spec = self.spec(values)?;
-        for (value, trace) in values {
-            if let (Value::String(name), Some(trace)) = (value, trace) {
-                files.traces.push((name.clone(), Arc::clone(trace)));
-            }
-        }
-        let network = network::resolve(&spec, files)?;
-        Ok((spec, network))
-    }
-
-    /// What the scenario says with these values for its draws.
-    pub(super) fn spec(&self, values: &[Drawn]) -> Result<ScenarioSpec, Fault> {
-        toml_error::read_table(&self.filled(values)?)
-    }
-
-    fn filled(&self, values: &[Drawn]) -> Result<Table, Fault> {
-        let mut table = self.table.clone();
-        for (draw, (value, _)) in self.draws.iter().zip(values) {
-            for target in &draw.targets {
-                put(&mut table, target, value.clone())
-                    .map_err(|allowed| Fault::new(&target.join("."), value, allowed))?;
-            }
-        }
-        Ok(table)
-    }
-}
-
-/// The value at `progress` of a line through these points, constant outside of them.
-pub(super) fn weight_at(points: &[(f64, f64)], progress: f64) -> f64 {
-    let progress = if progress.is_nan() { 0.0 } else { progress };
-    let after = points.iter().position(|point| point.0 > progress).unwrap_or(points.len());
-    match (after.checked_sub(1).map(|before| points[before]), points.get(after)) {
-        (Some((from, low)), Some(&(to, high))) => {
-            low + (high - low) * (progress - from) / (to - from)
-        }
-        (Some((_, weight)), None) | (None, Some(&(_, weight))) => weight,
-        (None, None) => 0.0,
     }
 }

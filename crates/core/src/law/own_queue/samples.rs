@@ -1,6 +1,6 @@
 //! Smallest round trips over parts of an interval, and over a few samples in the start.
 use crate::control::Ack;
-use crate::controllers::shared::hystart::SAMPLES_MIN;
+use crate::law::hystart::SAMPLES_MIN;
 use crate::units::{Bytes, Rate, Span, Time};
 
 /// The round trip is the mean of the smallest of parts of an interval so long, and at least so long a part of

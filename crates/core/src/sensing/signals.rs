@@ -3,8 +3,8 @@
 //! `own_queue`, for training and for deployment.
 use super::jitter::Jitter;
 use crate::control::{Ack, Loss, LossKind};
-use crate::controllers::shared::windowed_max::WindowedMax;
-use crate::controllers::shared::windowed_min::WindowedMin;
+use crate::sensing::windowed_max::WindowedMax;
+use crate::sensing::windowed_min::WindowedMin;
 use crate::units::{Bytes, Span, Time};
 
 /// Over how long the smallest round trip and the largest delivery rate are taken.

@@ -9,10 +9,10 @@ mod losses;
 mod samples;
 
 use crate::control::{Ack, CWND_MAX, FlowInfo, Loss, LossKind};
-use crate::controllers::shared::hystart::delay_threshold;
-use crate::controllers::shared::sensing::signals::{Interval, WINDOW};
-use crate::controllers::shared::windowed_max::WindowedMax;
-use crate::controllers::shared::windowed_min::WindowedMin;
+use crate::law::hystart::delay_threshold;
+use crate::sensing::signals::{Interval, WINDOW};
+use crate::sensing::windowed_max::WindowedMax;
+use crate::sensing::windowed_min::WindowedMin;
 use crate::units::{Rate, Span, Time};
 use contention::{Contention, Seen};
 use drain::Drains;
@@ -310,7 +310,7 @@ impl Law {
     fn leave_start(&mut self, now: Time) {
         self.phase = Phase::Steady;
         (self.earlier, self.left) = (self.cwnd, Some(now));
-        self.losses.settle();
+        self.losses.answered();
     }
 
     /// What the last packets of the start tell: only they are delivered at the rate of the path, since a

@@ -1,7 +1,7 @@
 //! Which losses are the flow's doing: those that go when it sends less. A loss that stays with a smaller
 //! window and an empty queue is the path's own, and is not answered.
 use super::ceiling::Ceiling;
-use crate::controllers::shared::sensing::signals::Interval;
+use crate::sensing::signals::Interval;
 use crate::units::Span;
 
 /// Weight of the past, per interval, in the sums of lost and sent packets.
@@ -136,7 +136,7 @@ impl Losses {
     }
 
     /// The losses of this interval and the next ones have been answered.
-    pub fn settle(&mut self) {
+    pub fn answered(&mut self) {
         self.settling = SETTLING;
     }
 
@@ -172,7 +172,7 @@ impl Losses {
         if let Some(window) = self.ceiling.come_back(cwnd, mean_queue, interval) {
             (self.lost, self.sent) = (0.0, 0.0);
             self.known += 1;
-            self.settle();
+            self.answered();
             return Answer::Cut(window);
         }
         let ratio = self.lost / self.sent;
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn losses_that_have_been_answered_only_hold() {
         let mut losses = Losses::default();
-        losses.settle();
+        losses.answered();
         for _ in 0..SETTLING {
             assert_eq!(losses.judge(&interval(70.0, 30.0, 0), 100.0, 0.02), Answer::Hold);
         }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn a_restart_forgets_that_losses_have_been_answered() {
         let mut losses = Losses::default();
-        losses.settle();
+        losses.answered();
         losses.forget();
         assert_eq!(losses.judge(&interval(70.0, 30.0, 0), 100.0, 0.02), Answer::Cut(50.0));
     }

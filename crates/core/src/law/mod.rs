@@ -1,0 +1,4 @@
+//! Control laws that controllers and policies share: they turn what is sensed into a window.
+pub mod hystart;
+pub mod own_queue;
+pub mod reno_window;
