@@ -94,6 +94,16 @@ def recipe(tmp_path: Path) -> deep_recipe.Recipe:
     return deep_recipe.read(tmp_path / "recipe.toml")
 
 
+def wait_for_cores(count: int) -> None:
+    """Wait until the cluster says that so many cores are free; it says so some time later."""
+    import ray
+
+    deadline = time.monotonic() + 60.0
+    while ray.available_resources().get("CPU", 0) != count:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 @pytest.mark.parametrize(("n", "workers"), [(5, 2), (7, 3), (4, 4)])
 @pytest.mark.parametrize("decisions", [1, 3, 12, 128, 129, 131])
 def test_each_simulation_makes_as_many_decisions_as_without_a_cluster(
@@ -133,6 +143,7 @@ def test_a_cluster_refuses_what_it_cannot_begin(
     with ray_rollouts.on_cluster(address) as make, pytest.raises(ValueError, match="nobody"):
         make.rollouts(source, recipe, ["nobody"])
     with ray_rollouts.on_cluster(address) as make:
+        wait_for_cores(2)
         there = make.rollouts(source, recipe, ["learner"])
         here = deep.Here(1).rollouts(source, recipe, ["learner"])
         (recipe.origin.parent / "up.trace").unlink()  # was sent with the text
@@ -141,6 +152,7 @@ def test_a_cluster_refuses_what_it_cannot_begin(
         assert batches[0]["observation"].tobytes() == batches[1]["observation"].tobytes()
         (recipe.origin.parent / "up.trace").write_text(TRACE)
         monkeypatch.setattr(ray_rollouts, "START_S", 1.0)
+        wait_for_cores(0)
         with pytest.raises(EngineError, match=r"0 of 1 Ray workers began within 1 s: the cluster"):
             make.rollouts(source, recipe, ["learner"])
 
@@ -155,10 +167,8 @@ def test_lost_worker_is_one_line_and_the_training_goes_on_anywhere(
     monkeypatch.setattr(deep, "Checkpoints", partial(Checkpoints, checkpoint_s=0.0))
     opened: list[object] = []
     with ray_rollouts.on_cluster(address) as make:
-        rollouts, deadline = make.rollouts, time.monotonic() + 60.0
-        while ray.available_resources().get("CPU", 0) < 2:  # workers of another test are ending
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        rollouts = make.rollouts
+        wait_for_cores(2)
 
         def kept(source: opening.Source, recipe: deep_recipe.Recipe, names: list[str]) -> Collector:
             opened.append(rollouts(source, recipe, names))
