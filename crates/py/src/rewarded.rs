@@ -1,6 +1,6 @@
 //! Class `RewardedIntervals`: which flows get a reward after a step, and for which interval.
-use ackademy::decision::{METRICS, metric_place};
-use ackademy::env::Baseline;
+use ackademy::decision::METRICS;
+use ackademy::env::account::{Account, CreditKind, Rewarded, Shown};
 use numpy::ndarray::Array2;
 use numpy::{
     Element, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyReadonlyArray2,
@@ -11,29 +11,17 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// What is remembered of a flow between steps.
-#[derive(Clone, Copy, Default)]
-struct Flow {
-    /// What its next rewarded interval is compared with, once it has been due in its present episode.
-    baseline: Option<Baseline>,
-    /// It had ended by the last step.
-    left: bool,
-    /// Number of its latest decision.
-    made: i64,
-}
-
 /// The flows of `n` episodes with `agents` flows each.
 #[pyclass(frozen, module = "ackademy._core")]
 pub struct RewardedIntervals {
     n: usize,
     agents: usize,
-    /// Whether an interval is what was sent in it, or what arrived in it.
-    sent: bool,
+    kind: CreditKind,
     state: Mutex<State>,
 }
 
 struct State {
-    flows: Vec<Flow>,
+    flows: Vec<Account>,
     /// Which episodes were over at the last step.
     over: Vec<bool>,
 }
@@ -50,7 +38,7 @@ type Taken<'py> = (
 );
 
 /// What simulations show after a step, as far as rewards follow from it.
-struct Shown<'py> {
+struct Arrays<'py> {
     metrics: PyReadonlyArray3<'py, f64>,
     /// What was sent, and the number of the decision that began it; only where that is rewarded.
     credit: Option<(PyReadonlyArray3<'py, f64>, PyReadonlyArray2<'py, i64>)>,
@@ -64,16 +52,17 @@ struct Shown<'py> {
 impl RewardedIntervals {
     #[new]
     fn new(n: usize, agents: usize, sent: bool) -> Self {
-        let state = State { flows: vec![Flow::default(); n * agents], over: vec![false; n] };
-        Self { n, agents, sent, state: Mutex::new(state) }
+        let kind = if sent { CreditKind::Sent } else { CreditKind::Arrived };
+        let state = State { flows: vec![Account::default(); n * agents], over: vec![false; n] };
+        Self { n, agents, kind, state: Mutex::new(state) }
     }
 
     /// Starts over: all episodes have been reset.
     fn reset(&self, accounts: &Bound<'_, PyAny>) -> PyResult<()> {
         let accounts = self.shown(accounts)?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.flows.fill(Flow::default());
-        self.each(&mut state, &accounts, |_, _, _, _| {})
+        state.flows.fill(Account::default());
+        self.each(&mut state, &accounts, |_, _| {})
     }
 
     /// What is rewarded after a step.
@@ -86,13 +75,13 @@ impl RewardedIntervals {
             (Vec::with_capacity(flows * METRICS), Vec::with_capacity(flows * METRICS));
         let (mut best, mut best_before) = (Vec::with_capacity(flows), Vec::with_capacity(flows));
         let mut decisions = vec![-1; flows];
-        self.each(&mut state, &accounts, |place, own, earlier, decision| {
+        self.each(&mut state, &accounts, |place, rewarded| {
             places.push(place as i64);
-            rows.extend_from_slice(&own.row);
-            best.push(own.best);
-            before.extend_from_slice(&earlier.row);
-            best_before.push(earlier.best);
-            decisions[place] = decision;
+            rows.extend_from_slice(&rewarded.own.row);
+            best.push(rewarded.own.best);
+            before.extend_from_slice(&rewarded.before.row);
+            best_before.push(rewarded.before.best);
+            decisions[place] = rewarded.decision as i64;
         })?;
         let table = |values: Vec<f64>| -> PyResult<Bound<'py, PyArray2<f64>>> {
             let table = Array2::from_shape_vec((places.len(), METRICS), values);
@@ -114,22 +103,22 @@ impl RewardedIntervals {
     #[getter]
     fn entered<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<bool>>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let entered = state.flows.iter().map(|flow| flow.baseline.is_some()).collect();
+        let entered = state.flows.iter().map(Account::has_entered).collect();
         let table = Array2::from_shape_vec((self.n, self.agents), entered);
         Ok(PyArray2::from_owned_array(py, table.map_err(|error| refused(&error))?))
     }
 }
 
 impl RewardedIntervals {
-    fn shown<'py>(&self, accounts: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
+    fn shown<'py>(&self, accounts: &Bound<'py, PyAny>) -> PyResult<Arrays<'py>> {
         let py = accounts.py();
-        let credit = if self.sent {
+        let credit = if self.kind == CreditKind::Sent {
             let rows = accounts.getattr(intern!(py, "credit"))?.extract()?;
             Some((rows, accounts.getattr(intern!(py, "credit_step"))?.extract()?))
         } else {
             None
         };
-        Ok(Shown {
+        Ok(Arrays {
             metrics: accounts.getattr(intern!(py, "metrics"))?.extract()?,
             credit,
             decision: accounts.getattr(intern!(py, "decision"))?.extract()?,
@@ -139,59 +128,43 @@ impl RewardedIntervals {
         })
     }
 
-    /// Takes in what is shown of each flow; of one that is rewarded, `see` gets the place, the interval and what it is
-    /// compared with, and the decision that began it.
+    /// Takes in what is shown of each flow; `see` gets the place of each that is rewarded.
     fn each(
         &self,
         state: &mut State,
-        shown: &Shown<'_>,
-        mut see: impl FnMut(usize, &Baseline, &Baseline, i64),
+        arrays: &Arrays<'_>,
+        mut see: impl FnMut(usize, &Rewarded),
     ) -> PyResult<()> {
         let flows = self.n * self.agents;
-        let metrics = rows_of("metrics", &shown.metrics, flows)?;
-        let credit = match &shown.credit {
+        let metrics = rows_of("metrics", &arrays.metrics, flows)?;
+        let credit = match &arrays.credit {
             Some((rows, steps)) => {
                 Some((rows_of("credit", rows, flows)?, slice("credit_step", steps, flows)?))
             }
             None => None,
         };
-        let decision = slice("decision", &shown.decision, flows)?;
-        let due = slice("due", &shown.due, flows)?;
-        let left = slice("left", &shown.left, flows)?;
-        let over = slice("over", &shown.over, self.n)?;
+        let decision = slice("decision", &arrays.decision, flows)?;
+        let due = slice("due", &arrays.due, flows)?;
+        let left = slice("left", &arrays.left, flows)?;
+        let over = slice("over", &arrays.over, self.n)?;
         for (place, flow) in state.flows.iter_mut().enumerate() {
-            let arrived = &metrics[place];
             if state.over[place / self.agents] {
-                (flow.baseline, flow.left) = (None, false);
+                *flow = Account::default();
             }
-            if let Some(baseline) = &mut flow.baseline {
-                let ends = left[place] && !flow.left && has_more(arrived, baseline);
-                let rewarded = match credit {
-                    Some((rows, steps)) => {
-                        (steps[place] >= 0).then_some((rows[place], steps[place]))
-                    }
-                    None => (due[place] || ends).then_some((*arrived, flow.made)),
-                };
-                if let Some((row, decision)) = rewarded {
-                    let earlier = baseline.replace(row);
-                    see(place, baseline, &earlier, decision);
-                }
+            let credit = credit.and_then(|(rows, steps)| {
+                u64::try_from(steps[place]).ok().map(|decision| (&rows[place], decision))
+            });
+            let (arrived, due, left) = (&metrics[place], due[place], left[place]);
+            if let Some(rewarded) = flow.close(self.kind, &Shown { arrived, credit, due, left }) {
+                see(place, &rewarded);
             }
-            flow.left = left[place];
-            if due[place] {
-                flow.made = decision[place];
-                flow.baseline.get_or_insert_with(|| Baseline::new(*arrived));
+            if due {
+                flow.enter(decision[place] as u64, arrived);
             }
         }
         state.over.copy_from_slice(over);
         Ok(())
     }
-}
-
-/// Whether a last interval has anything to tell. A flow that has fallen back has no new metrics.
-fn has_more(arrived: &[f64; METRICS], baseline: &Baseline) -> bool {
-    let known = arrived[ACKED] > 0.0 || arrived[LOST] > 0.0;
-    known && arrived[TIME] > baseline.row[TIME]
 }
 
 /// The rows of an array of metrics, of which there must be so many.
@@ -219,7 +192,3 @@ fn slice<'a, T: Element, D: numpy::ndarray::Dimension>(
 fn refused(error: &numpy::ndarray::ShapeError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
-
-const TIME: usize = metric_place("time_s");
-const ACKED: usize = metric_place("acked_packets");
-const LOST: usize = metric_place("lost_packets");

@@ -6,8 +6,9 @@
 use crate::episodes::{origin, refused, within};
 use crate::policy;
 use ackademy::decision::TRUTH;
+use ackademy::env::account::CreditKind;
 use ackademy::env::reward::{REWARDS, Reward};
-use ackademy::env::rollout::{Columns, CreditKind, Goal, Means, Plan, Rollout, Sampler, TRUTH_ROW};
+use ackademy::env::rollout::{Columns, Goal, Means, Plan, Rollout, Sampler, TRUTH_ROW};
 use ackademy::env::{AGENTS_MAX, EnvError, EpisodeSource};
 use ackademy::policy::{METRICS, Policy, PolicySpec};
 use numpy::ndarray::{Array, Dimension};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Entry of the controller table.
 pub const SPEC: Spec = Spec {
     name: "policy",
-    about: "A policy from a folder: what it sees, when it decides and what it does stand there",
+    about: "A trained policy; its folder defines observation, decisions and actions",
     source: "this project",
     params: &[Param {
         name: "policy",

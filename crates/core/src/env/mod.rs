@@ -15,14 +15,13 @@ use agents::ExternalAgent;
 use std::fmt;
 use std::sync::Arc;
 
+pub mod account;
 mod agents;
-mod baseline;
 mod host;
 pub mod reward;
 pub mod rollout;
 mod source;
 
-pub use baseline::Baseline;
 pub use host::{HostEnvironment, HostEpisode, LastAsked};
 pub use source::{EpisodeSource, Source, episode_seed};
 

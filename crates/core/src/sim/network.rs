@@ -192,15 +192,15 @@ impl<E: Copy> Network<E> {
     /// A link may be passed if everything that enters it comes from one other link, in order, and its
     /// fate is known on arrival: then arrivals at it are as ordered as at that link.
     pub fn pass_links(&mut self, paths: impl Iterator<Item = Path>, end: Time) {
-        const NOBODY: u32 = u32::MAX;
+        const NO_FEEDER: u32 = u32::MAX;
         const SENDERS: u32 = u32::MAX - 1;
         const SEVERAL: u32 = u32::MAX - 2;
-        let mut feeder = vec![NOBODY; self.links.len()];
+        let mut feeder = vec![NO_FEEDER; self.links.len()];
         for path in paths {
             let mut before = SENDERS;
             for &link in self.links_of(path) {
                 let known = &mut feeder[link as usize];
-                *known = if *known == NOBODY || *known == before { before } else { SEVERAL };
+                *known = if *known == NO_FEEDER || *known == before { before } else { SEVERAL };
                 before = link;
             }
         }

@@ -88,11 +88,11 @@ pub(super) struct Timers<E> {
     /// before the others, so a sorted list takes less than a heap.
     near: Vec<Timer<E>>,
     /// As `near`, of what was added while that was long.
-    crowd: BinaryHeap<Reverse<Timer<E>>>,
-    /// The last grain while all lie in `near` and `crowd`.
+    overflow: BinaryHeap<Reverse<Timer<E>>>,
+    /// The last grain while all lie in `near` and `overflow`.
     base: u64,
     levels: Vec<Level<E>>,
-    /// No event outside `near` and `crowd` is due before.
+    /// No event outside `near` and `overflow` is due before.
     bound: Time,
     /// No event at all is due before.
     soonest: Time,
@@ -103,7 +103,7 @@ impl<E: Copy> Timers<E> {
     pub(super) fn new() -> Self {
         Self {
             near: Vec::new(),
-            crowd: BinaryHeap::new(),
+            overflow: BinaryHeap::new(),
             base: u64::MAX,
             levels: Vec::new(),
             bound: Time::NEVER,
@@ -129,7 +129,7 @@ impl<E: Copy> Timers<E> {
             self.near.push(timer);
             settle_last(&mut self.near, timer);
         } else {
-            self.crowd.push(Reverse(timer));
+            self.overflow.push(Reverse(timer));
             if self.base == u64::MAX {
                 self.spread();
             }
@@ -140,8 +140,8 @@ impl<E: Copy> Timers<E> {
     #[cold]
     fn spread(&mut self) {
         self.base = self.soonest.0 >> GRAIN;
-        let crowd = std::mem::take(&mut self.crowd).into_iter().map(|Reverse(timer)| timer);
-        for timer in std::mem::take(&mut self.near).into_iter().chain(crowd) {
+        let overflow = std::mem::take(&mut self.overflow).into_iter().map(|Reverse(timer)| timer);
+        for timer in std::mem::take(&mut self.near).into_iter().chain(overflow) {
             self.push(timer);
         }
     }
@@ -199,7 +199,7 @@ impl<E: Copy> Timers<E> {
     #[inline]
     fn first_near(&self) -> Due {
         let near = self.near.last().map_or(Due::NEVER, |timer| timer.due);
-        self.crowd.peek().map_or(near, |Reverse(timer)| timer.due.min(near))
+        self.overflow.peek().map_or(near, |Reverse(timer)| timer.due.min(near))
     }
 
     #[inline]
@@ -216,7 +216,7 @@ impl<E: Copy> Timers<E> {
         before: Due,
         see: impl FnMut(E),
     ) -> Option<Timer<E>> {
-        if !self.crowd.is_empty() || self.near.is_empty() {
+        if !self.overflow.is_empty() || self.near.is_empty() {
             let due = self.first(limit, see);
             return if due < before && due.at() <= limit { self.pop() } else { None };
         }
@@ -232,9 +232,9 @@ impl<E: Copy> Timers<E> {
     /// Takes the event that [`first`](Self::first) announced.
     #[inline]
     fn pop(&mut self) -> Option<Timer<E>> {
-        let timer = match (self.near.last(), self.crowd.peek()) {
+        let timer = match (self.near.last(), self.overflow.peek()) {
             (near, Some(Reverse(first))) if near.is_none_or(|near| first.due < near.due) => {
-                self.crowd.pop().map(|Reverse(timer)| timer)
+                self.overflow.pop().map(|Reverse(timer)| timer)
             }
             _ => self.near.pop(),
         };
@@ -246,7 +246,7 @@ impl<E: Copy> Timers<E> {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let buckets = self.levels.iter().flat_map(|level| &level.buckets);
-        self.near.len() + self.crowd.len() + buckets.map(Vec::len).sum::<usize>()
+        self.near.len() + self.overflow.len() + buckets.map(Vec::len).sum::<usize>()
     }
 
     /// Moves on to the next bucket that holds anything, until an event is near.

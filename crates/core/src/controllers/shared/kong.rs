@@ -412,7 +412,7 @@ const PARAMS: &[Param] = &[
     number("q_init", "value of what was never tried (proposed)", 0.0, -1000.0, 1000.0),
     choice(
         "ties",
-        "how equal values are told apart (proposed: they are all equal at first)",
+        "which of several equal values is chosen (proposed: they are all equal at first)",
         &["random", "first"],
     ),
     choice(
@@ -424,20 +424,20 @@ const PARAMS: &[Param] = &[
     choice(
         "below_ssthresh",
         "a learned decrease can take `cwnd` below `ssthresh`: `slow_start` brings it back, as ns-2's \
-         test does (paper: Table 1, S4); `learn` makes slow start end for good when it ends",
+         test does (paper: Table 1, S4); with `learn`, slow start does not return once it has ended",
         &["slow_start", "learn"],
     ),
     choice(
         "in_recovery",
-        "`extend`: the learner idles and its step goes on through the recovery, which is charged to \
-         it (proposed); `restart`: a new step begins afterwards; `act`: the learner goes on (paper: \
-         Table 1 read to the letter)",
+        "`extend`: the learner makes no decision, and its step lasts until the recovery ends, so that \
+         its reward has the recovery's losses (proposed); `restart`: a new step begins afterwards; \
+         `act`: it decides as always (paper: Table 1 read to the letter)",
         &["extend", "restart", "act"],
     ),
     choice(
         "after_timeout",
         "`restart`: a new step begins when slow start ends, without a utility to compare it with \
-         (proposed); `keep`: the old one goes on (paper: Table 1 read to the letter)",
+         (proposed); `keep`: the step of before continues (paper: Table 1 read to the letter)",
         &["restart", "keep"],
     ),
     choice(
@@ -447,7 +447,7 @@ const PARAMS: &[Param] = &[
     ),
     choice(
         "clock",
-        "equation 4 turns on the sign of a difference of utilities. `double`: time in 64-bit floating \
+        "equation 4 rewards by the sign of a difference of utilities. `double`: time in 64-bit floating \
          seconds, as ns-2's clock gives it (the authors worked in ns-2; source: ns-2.35 scheduler.h), \
          so that equal steps earn +2 or -2 by rounding; `exact`: equal steps are equal and earn +2",
         &["double", "exact"],

@@ -90,11 +90,11 @@ pub struct Settings {
     pub epsilon: f64,
     /// Value of what was never tried.
     pub initial: f64,
-    /// How equal values are told apart.
+    /// Which of several equal values is chosen.
     pub ties: Ties,
 }
 
-/// How equal values are told apart.
+/// Which of several equal values is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ties {
     /// Each with the same probability.

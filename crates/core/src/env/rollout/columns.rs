@@ -46,7 +46,7 @@ pub struct Columns {
 
 /// What is known of an interval that a decision is rewarded for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Account {
+pub(super) struct Entry {
     pub metrics: [f64; METRICS],
     pub before: [f64; METRICS],
     pub best: f64,
@@ -152,17 +152,17 @@ impl Columns {
         Self { observation, following, truth, following_truth, ..self }
     }
 
-    pub(super) fn push(&mut self, action: Action, log_probability: f32, account: &Account) {
+    pub(super) fn push(&mut self, action: Action, log_probability: f32, entry: &Entry) {
         match action {
             Action::Choice(choice) => self.choice.push(choice as i64),
             Action::Values(values) => self.value.extend_from_slice(&values[..self.values]),
         }
         self.log_probability.push(log_probability);
-        self.metrics.extend_from_slice(&account.metrics);
-        self.before.extend_from_slice(&account.before);
-        self.best.push(account.best);
-        self.best_before.push(account.best_before);
-        self.reward.extend(account.reward);
+        self.metrics.extend_from_slice(&entry.metrics);
+        self.before.extend_from_slice(&entry.before);
+        self.best.push(entry.best);
+        self.best_before.push(entry.best_before);
+        self.reward.extend(entry.reward);
     }
 
     pub(super) fn push_place(&mut self, stream: i64, place: i64, class: i64) {
@@ -176,8 +176,8 @@ impl Columns {
         seen.len() > self.numbers
     }
 
-    pub(super) fn push_truth(&mut self, account: &Account) {
-        self.rewarded_truth.extend_from_slice(&account.truth);
+    pub(super) fn push_truth(&mut self, entry: &Entry) {
+        self.rewarded_truth.extend_from_slice(&entry.truth);
     }
 
     /// What was seen: observations, each with a row of truth behind it if that is asked for.

@@ -1,9 +1,9 @@
 //! The decisions of an agent that are not complete: kept until the account of their interval and the agent's
 //! next decision are known.
-use super::columns::{Account, Columns};
+use super::columns::{Columns, Entry};
 use super::sampler::Drawn;
-use crate::decision::{AgentState, Metrics, TRUTH};
-use crate::env::Baseline;
+use crate::decision::{AgentState, TRUTH};
+use crate::env::account::{Account, CreditKind, Rewarded, Shown};
 use crate::rng::Rng;
 use std::collections::VecDeque;
 
@@ -22,9 +22,7 @@ pub(super) struct Decision {
 /// An interval whose account is closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Closed {
-    /// The decision that began it.
-    pub number: u64,
-    pub metrics: Metrics,
+    pub rewarded: Rewarded,
     pub truth: [f64; TRUTH],
     pub reward: Reward,
 }
@@ -64,11 +62,11 @@ pub(super) struct Decisions {
     /// In order. Accounts come in order too, so that only the first can have one.
     open: VecDeque<Decision>,
     /// Of the first that is open.
-    account: Option<Account>,
+    entry: Option<Entry>,
     /// Number of the latest decision of the episode.
     last: Option<u64>,
-    /// None before the first decision.
-    before: Option<Baseline>,
+    /// Of the present episode.
+    account: Account,
     /// Room of decisions that are complete.
     spare: Vec<Vec<f32>>,
 }
@@ -80,9 +78,9 @@ impl Decisions {
             stream,
             first_place: 0,
             open: VecDeque::new(),
-            account: None,
+            entry: None,
             last: None,
-            before: None,
+            account: Account::default(),
             spare: Vec::new(),
         }
     }
@@ -92,19 +90,22 @@ impl Decisions {
         self.rng = rng;
     }
 
-    /// Number of the latest decision.
-    pub fn last(&self) -> Option<u64> {
-        self.last
-    }
-
     /// Room for an observation.
     pub fn spare(&mut self) -> Vec<f32> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// A decision is due: the interval before the first one is the one before the first rewarded.
-    pub fn enter(&mut self, arrived: &Metrics) {
-        self.before.get_or_insert_with(|| Baseline::new(arrived.row()));
+    /// A decision is due by this state.
+    pub fn enter(&mut self, state: &AgentState) {
+        self.account.enter(state.decision, &state.arrived.row());
+    }
+
+    /// The interval that is rewarded by this state. One that ends the episode is not: no decision follows.
+    pub fn account(&mut self, kind: CreditKind, state: &AgentState) -> Option<Rewarded> {
+        let (arrived, sent) =
+            (state.arrived.row(), state.credit.map(|own| (own.metrics.row(), own.decision)));
+        let credit = sent.as_ref().map(|(row, decision)| (row, *decision));
+        self.account.close(kind, &Shown { arrived: &arrived, credit, due: state.due, left: false })
     }
 
     /// Adds a decision, which may complete the one before it.
@@ -120,19 +121,13 @@ impl Decisions {
         self.complete(class, columns);
     }
 
-    /// Throughput of the rewarded interval before, Mb/s.
-    pub fn before_mbps(&self) -> f64 {
-        self.before.as_ref().map_or(0.0, Baseline::throughput_mbps)
-    }
-
     /// The account of a decision's interval is closed.
     pub fn close(&mut self, closed: &Closed, class: i64, columns: &mut Columns) {
-        let Some(baseline) = &mut self.before else { return };
-        let before = baseline.replace(closed.metrics.row());
-        let account = Account {
-            metrics: baseline.row,
+        let Rewarded { decision, own, before } = closed.rewarded;
+        let entry = Entry {
+            metrics: own.row,
             before: before.row,
-            best: baseline.best,
+            best: own.best,
             best_before: before.best,
             reward: match closed.reward {
                 Reward::Later => None,
@@ -142,11 +137,11 @@ impl Decisions {
             truth: closed.truth,
         };
         // Accounts come in order: those before it get none.
-        while self.open.front().is_some_and(|first| first.number < closed.number) {
+        while self.open.front().is_some_and(|first| first.number < decision) {
             self.drop_first();
         }
-        if self.open.front().is_some_and(|first| first.number == closed.number) {
-            self.account = Some(account);
+        if self.open.front().is_some_and(|first| first.number == decision) {
+            self.entry = Some(entry);
             self.complete(class, columns);
         }
     }
@@ -157,18 +152,18 @@ impl Decisions {
             self.drop_first();
         }
         self.first_place += self.last.take().map_or(1, |last| last as i64 + 2);
-        self.before = None;
+        self.account = Account::default();
     }
 
     /// Hands over the first decision if it has its account and the next decision is known.
     fn complete(&mut self, class: i64, columns: &mut Columns) {
         let (Some(first), Some(next)) = (self.open.front(), self.open.get(1)) else { return };
-        let Some(account) = self.account else { return };
+        let Some(entry) = self.entry else { return };
         if next.number == first.number + 1 {
             columns.push_seen(&first.seen, &next.seen);
-            columns.push(first.drawn.action, first.drawn.log_probability, &account);
+            columns.push(first.drawn.action, first.drawn.log_probability, &entry);
             if columns.has_truth(&first.seen) {
-                columns.push_truth(&account);
+                columns.push_truth(&entry);
             }
             columns.push_place(self.stream, self.first_place + first.number as i64, class);
         }
@@ -176,13 +171,13 @@ impl Decisions {
     }
 
     fn drop_first(&mut self) {
-        self.account = None;
+        self.entry = None;
         self.spare.extend(self.open.pop_front().map(|first| first.seen));
     }
 
     fn drop_last(&mut self) {
         if self.open.len() == 1 {
-            self.account = None;
+            self.entry = None;
         }
         self.spare.extend(self.open.pop_back().map(|last| last.seen));
     }

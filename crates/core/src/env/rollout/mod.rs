@@ -1,14 +1,15 @@
 //! Trajectories that are simulated and decided here: a learner gets batches of completed decisions and no
-//! steps. What completes a decision is what `learn/credit.py` and `envs/rewarder.py` say, agent by agent:
-//! the account of its interval and the next decision of the same agent.
+//! steps. What completes a decision is the account of its interval ([`account`](super::account)) and the next decision of
+//! the same agent.
 //!
 //! Everything that a simulation does follows from the seed, its number and the policies that decided. So
-//! several of them can be run by any number of threads. `tests/test_rollouts.py` compares them with what those
-//! two files collect step by step.
+//! several of them can be run by any number of threads. `tests/test_rollouts.py` compares them with what
+//! `learn/credit.py` collects step by step.
+use super::account::{CreditKind, Rewarded};
 use super::reward::{self, Team};
 use super::source::episode_seed;
 use super::{EnvError, Episode, EpisodeSource};
-use crate::decision::{AgentState, Truth};
+use crate::decision::{Metrics, Truth};
 use crate::policy::nn::Scratch;
 use crate::rng::Seed;
 use decisions::{Closed, Decision, Decisions, Reward};
@@ -19,15 +20,6 @@ mod sampler;
 
 pub use columns::{Columns, Means, TRUTH_ROW};
 pub use sampler::{Drawn, Sampler};
-
-/// What a decision is rewarded for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreditKind {
-    /// The packets sent in its interval.
-    Sent,
-    /// What was acknowledged until the next decision.
-    Arrived,
-}
 
 /// What episodes follow from, besides place and number of their simulation.
 #[derive(Clone, Copy)]
@@ -192,7 +184,7 @@ impl Rollout {
     fn decide(&mut self, agent: usize, episode: &mut Episode, plan: &Plan, sampler: &Sampler) {
         let Some(state) = episode.agent(agent).filter(|state| state.due) else { return };
         let decisions = &mut self.agents[agent];
-        decisions.enter(&state.arrived);
+        decisions.enter(state);
         self.means.add(&state.arrived);
         let scratch = self.scratch.as_mut().expect("`start` comes before `run`");
         let drawn = sampler.draw(&state.observation, &mut decisions.rng, scratch);
@@ -209,10 +201,14 @@ impl Rollout {
             let Some(state) = episode.agent(agent) else { continue };
             let ended = state.ended;
             if std::mem::take(&mut state.fresh)
-                && let Some(mut closed) = closed(plan, state, self.agents[agent].last())
+                && let Some(rewarded) = self.agents[agent].account(plan.credit, state)
             {
-                closed.reward = self.own_reward(plan, agent, &closed);
-                self.closed.push((agent, closed));
+                let truth = match plan.credit {
+                    CreditKind::Sent => state.credit_truth,
+                    CreditKind::Arrived => state.truth,
+                };
+                let reward = self.own_reward(plan, agent, &rewarded, &Truth::from_row(&truth));
+                self.closed.push((agent, Closed { rewarded, truth, reward }));
             }
             if ended {
                 self.team.leave(agent);
@@ -228,11 +224,10 @@ impl Rollout {
     }
 
     /// What an interval is worth by itself, noted for the others of its kind.
-    fn own_reward(&mut self, plan: &Plan, agent: usize, closed: &Closed) -> Reward {
+    fn own_reward(&mut self, plan: &Plan, agent: usize, of: &Rewarded, truth: &Truth) -> Reward {
         let Some(reward) = plan.reward else { return Reward::Later };
-        let truth = Truth::from_row(&closed.truth);
-        let before_mbps = self.agents[agent].before_mbps();
-        let own = reward.own(&closed.metrics, &truth, before_mbps);
+        let metrics = Metrics::from_row(&of.own.row);
+        let own = reward.own(&metrics, truth, of.before.throughput_mbps());
         own.map_or(Reward::Unrewarded, |own| {
             self.team.set(agent, own);
             Reward::Is(own)
@@ -246,16 +241,6 @@ impl Rollout {
         self.ended += 1;
         self.ended_now += 1;
     }
-}
-
-/// The interval that has closed by this state, if one has; `last` is the agent's latest decision.
-fn closed(plan: &Plan, state: &AgentState, last: Option<u64>) -> Option<Closed> {
-    let (number, metrics, truth) = match plan.credit {
-        CreditKind::Sent => state.credit.map(|own| (own.decision, own.metrics, state.credit_truth)),
-        CreditKind::Arrived if state.due => last.map(|last| (last, state.arrived, state.truth)),
-        CreditKind::Arrived => None,
-    }?;
-    Some(Closed { number, metrics, truth, reward: Reward::Later })
 }
 
 /// The stream of an agent's actions in an episode.
