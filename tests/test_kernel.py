@@ -390,8 +390,8 @@ def test_real_flows_fill_the_emulated_link(dumbbell: Path, cc: str) -> None:
     ("cc", "folder"),
     [
         ("policy", "crates/core/tests/files/policy/policy"),
-        ("tcp_drinc", "policies/tcp_drinc"),
-        ("policy", "policies/aurora_mixed"),
+        ("tcp_drinc", "data/policies/tcp_drinc"),
+        ("policy", "data/policies/aurora_mixed"),
     ],
 )
 def test_policy_of_a_folder_decides_for_real_flows(dumbbell: Path, cc: str, folder: str) -> None:
