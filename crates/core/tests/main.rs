@@ -3,7 +3,6 @@
 mod baselines;
 mod conformance;
 mod copies;
-mod coupled_conformance;
 mod coupled_fixed_points;
 mod drawn_peers;
 mod fields;
@@ -35,6 +34,7 @@ mod support {
     pub mod files;
     pub mod life;
     pub mod seeds;
+    pub mod sender;
     pub mod table;
     pub mod watch;
 }
