@@ -4,7 +4,9 @@
 //!
 //! What the paper leaves open is proposed in `docs/reference/controllers/drl_cc.md`.
 use super::{Scope, Spec};
-use crate::control::{Ack, Control, Controller, Coupled, FlowInfo, Loss, LossKind, SubflowId};
+use crate::control::{
+    Ack, CWND_MAX, Control, Controller, Coupled, FlowInfo, Loss, LossKind, SubflowId,
+};
 use crate::controllers;
 use crate::decision::{AgentState, InvalidAction};
 use crate::params::{Param, ParamKind, Params};
@@ -389,7 +391,7 @@ impl Subflow {
 
     fn cwnd(&self) -> Bytes {
         let cwnd = (self.window.cwnd * self.mss()) as u64;
-        Bytes(cwnd).max(self.flow.mss)
+        Bytes(cwnd).max(self.flow.mss).min(CWND_MAX)
     }
 
     fn initial_window(&self) -> Window {

@@ -113,6 +113,13 @@ fn slow_start_lasts_until_the_first_loss_and_then_the_window_is_the_agents() {
 }
 
 #[test]
+fn no_record_makes_a_window_that_no_sender_can_obey() {
+    let (mut host, _) = host([0.0; 2], &[2]);
+    host.on_ack(SubflowId(0), &Ack { acked: Bytes(u64::MAX), ..ack(1) });
+    assert_eq!(host.control(SubflowId(0)).cwnd, CWND_MAX);
+}
+
+#[test]
 fn an_action_changes_a_window_by_a_quarter_of_it_and_at_least_four_packets() {
     let (mut host, _) = host([1.0, -1.0], &[2]);
     begin(&mut host, 2);
