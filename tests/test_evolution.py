@@ -331,7 +331,7 @@ def test_train_flagship_searches_by_such_a_recipe(tmp_path: Path) -> None:
     assert "worth of the candidates" in (tmp_path / "mine/curve.svg").read_text()
 
 
-@pytest.mark.parametrize("name", ["flagship_evolution", "flagship_crowds"])
+@pytest.mark.parametrize("name", ["flagship_evolution", "flagship_many_flows"])
 def test_the_recipes_of_the_searches_give_a_policy_over_the_law(name: str) -> None:
     recipe = deep_recipe.read(RECIPES / f"{name}.toml")
     deep.check(recipe, Sizes((8, 13), 0, 2))

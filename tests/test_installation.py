@@ -93,7 +93,7 @@ def test_without_a_checkout_what_needs_research_says_so_and_the_rest_runs(
     assert reasons == dict.fromkeys(reasons, folders.CHECKOUT_ONLY) | {"8 Mb/s": ""}
     assert not any(row.missing for row in rows if row.scheme != "DRL-CC")
     with pytest.raises(AckademyError, match=f"^[^\n]*teacher: [^\n]*{folders.CHECKOUT_ONLY}$"):
-        deep_recipe.read(installed / "recipes" / "flagship_crowds.toml")
+        deep_recipe.read(installed / "recipes" / "flagship_many_flows.toml")
 
 
 def test_in_a_checkout_every_row_and_recipe_finds_what_it_needs() -> None:

@@ -340,7 +340,7 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     assert "seed 3: " in out
     assert "seed 4: " in out
     assert " s of CPU" in out
-    assert "than the law alone: " in out
+    assert "than own_queue alone: " in out
     folder = place / "mine"
     table = (folder / "seeds.csv").read_text().splitlines()
     assert table[0] == "seed,decisions,stopped,chosen,judgement,A,B"
@@ -348,11 +348,11 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     assert sum(",true," in row for row in table) == 1
     told = json.loads((folder / "seeds.json").read_text())
     assert len(told["policies"]) == 7
-    assert told["best"]["beats_the_law"] == (told["best"]["judgement"] > told["law_alone"])
+    assert told["best"]["beats_own_queue"] == (told["best"]["judgement"] > told["own_queue_alone"])
     card = (folder / "CARD.md").read_text()
     assert "## How it was chosen" in card
     assert "decided under proposed assumptions" in card
-    assert "the law alone decides" in card
+    assert "own_queue alone decides" in card
     curves = (folder / "curves.csv").read_text().splitlines()
     assert curves[0].startswith("seed,decisions,")
     assert {row.split(",")[0] for row in curves[1:]} == {"3", "4"}

@@ -676,7 +676,7 @@ def main() -> None:
     """Write the figures and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("policy", nargs="?", default=str(POLICY), help="folder of the policy")
-    parser.add_argument("--law", action="store_true", help="no policy, the law alone")
+    parser.add_argument("--law", action="store_true", help="no policy, own_queue alone")
     parser.add_argument("--judged", type=Path, help="CSV file of `ackademy evaluate`")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the figures")
     args = parser.parse_args()

@@ -78,6 +78,7 @@ fn run(access_mbps: u32, base: &[Setting], change: Setting) -> Outcome {
 
 fn main() {
     for (name, access_mbps, base) in BASES {
+        println!("## {name}\n");
         println!(
             "| {name}, changed | Mb/s | time-outs | fast recoveries | window at 5 s | drops |"
         );

@@ -131,14 +131,14 @@ def _played(own: Study, suite: Suite, only: str) -> Played:
 
     runs, is_sim = own.runs or suite.runs, own.backend == "sim"
     cases = league.scheme_cases(suite, runs, own.backend, only)
-    meetings = harm_matrix.meetings(suite) if only == "*" and is_sim else []
-    transfers = harm_matrix.transfers(suite) if meetings else []
+    pairings = harm_matrix.pairings(suite) if only == "*" and is_sim else []
+    transfers = harm_matrix.transfers(suite) if pairings else []
     oracle = league.oracle_cases(suite, runs, only) if is_sim else []
     folder = own.work / f"league-{suite.name}"
     cells = [cell for one in (*cases, *oracle) for cell in one.cells]
-    cells += [cell for one in meetings for cell in one.cells]
+    cells += [cell for one in pairings for cell in one.cells]
     cells += [cell for one in transfers for cell in one.cells]
     own.run(cells, f"league {suite.name}", folder)
     results = league.results(cases, folder)
     scores = league_scores.scores(results, folder, league.results(oracle, folder))
-    return Played(suite, results, scores, harm_matrix.measure(meetings, folder, transfers))
+    return Played(suite, results, scores, harm_matrix.measure(pairings, folder, transfers))

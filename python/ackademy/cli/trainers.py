@@ -173,7 +173,7 @@ def selected(asked: Asked) -> None:
         raise _kept(place) from None
     console.print(_seeds_table(found))
     if any(row.is_stopped for row in found.rows):
-        console.print("* stopped: below the law alone", highlight=False)
+        console.print("* stopped: below own_queue alone", highlight=False)
     for seed, own in found.trained.items():
         console.say(f"seed {seed}: {_counts(own)}")
     took = time.monotonic() - start
@@ -392,7 +392,7 @@ def _seeds_table(found: Seeds) -> Table:
     for head in ("decisions", "mean", *classes):
         table.add_column(head, justify="right")
     for row in found.rows:
-        name = "law" if row.seed is None else f"{row.seed}{'*' * row.is_stopped}"
+        name = "own_queue" if row.seed is None else f"{row.seed}{'*' * row.is_stopped}"
         # Few characters: eleven classes in 80 columns.
         values = [f"{own:.2f}".replace("0.", ".") for own in row.judgement.of_classes.values()]
         style = "bold" if row is found.best else None

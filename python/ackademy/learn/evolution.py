@@ -8,7 +8,7 @@ mean over its decisions, without the noise of training; what a candidate is wort
 the classes of networks, each of which counts by its mean and by its worst quarter.
 
 The search begins at weights of zeros, which answer every observation with zeros: of the map
-`own_queue` the law alone; or at the weights of a teacher. A
+`own_queue` the rules alone; or at the weights of a teacher. A
 network on which the first candidate gets exactly what zeros get is one on which no answer counts,
 as where a policy acts under contention alone: the others are not tried there.
 """

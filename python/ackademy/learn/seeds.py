@@ -29,15 +29,15 @@ from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.recipe_toml import Changes, load, only, table, text, whole
 from ackademy.learn.rollouts import Watch, sizes_of
 from ackademy.learn.running_reward import RunningReward
-from ackademy.learn.selection import Judge, Judgement, Told
+from ackademy.learn.selection import Judge, Judgement, Progress
 from ackademy.learn.trained import Snapshot
 
-Stage: TypeAlias = Callable[[str], Told]
+Stage: TypeAlias = Callable[[str], Progress]
 """begins a stage of this name, which then tells how far it is"""
 SNAPSHOTS = 3
 """policies of a seed that are judged"""
 STOP_AFTER = 3_000_000
-"""decisions after which a training that is below the law alone is stopped"""
+"""decisions after which a training that is below own_queue alone is stopped"""
 STATE = "trained.json"
 KEPT = (
     "decisions", "episodes", "updates", "packets", "wall_s", "cpu_s", "is_stopped", "ranges",
@@ -73,7 +73,7 @@ class Seeds:
 
     @property
     def zeros(self) -> Row:
-        """What weights of zeros get: of the map `own_queue` the law alone."""
+        """What weights of zeros get: of the map `own_queue` the rules alone."""
         return self.rows[0]
 
 

@@ -29,7 +29,7 @@ from ackademy.learn import deep, noiseless
 from ackademy.learn.deep_recipe import Recipe
 from ackademy.learn.noiseless import UNUSABLE, worst_quarter
 
-Told: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[int, int], None]
 """called with what is done and all there is to do"""
 
 
@@ -113,7 +113,7 @@ class Judge:
         """Classes of the networks, sorted."""
         return sorted({link.kind for link in self._links})
 
-    def judge(self, weights: Mapping[str, npt.NDArray[np.float32]], told: Told) -> Judgement:
+    def judge(self, weights: Mapping[str, npt.NDArray[np.float32]], told: Progress) -> Judgement:
         """What the policy of these weights gets.
 
         Args:

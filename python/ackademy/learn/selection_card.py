@@ -13,16 +13,16 @@ from ackademy.render.markdown import table
 
 CSV, JSON = "seeds.csv", "seeds.json"
 CURVES, DRAWN = "curves.csv", "curves.svg"
-LAW = "law alone"
+ZEROS = "own_queue alone"
 
 
 def name(row: Row) -> str:
     """What a row is about."""
-    return LAW if row.seed is None else f"seed {row.seed}"
+    return ZEROS if row.seed is None else f"seed {row.seed}"
 
 
 def frame(seeds: Seeds) -> pl.DataFrame:
-    """A row per policy: seed (null: the law alone), decisions, judgement, and each class."""
+    """A row per policy: seed (null: own_queue alone), decisions, judgement, and each class."""
     rows = [
         {
             "seed": row.seed,
@@ -47,12 +47,12 @@ def files(seeds: Seeds, networks: str) -> dict[str, str]:
     rows = frame(seeds)
     told = {
         "networks_digest": networks,
-        "law_alone": seeds.zeros.judgement.mean,
+        "own_queue_alone": seeds.zeros.judgement.mean,
         "best": {
             "seed": seeds.best.seed,
             "decisions": seeds.best.decisions,
             "judgement": seeds.best.judgement.mean,
-            "beats_the_law": beats_the_law(seeds),
+            "beats_own_queue": beats_own_queue(seeds),
         },
         "policies": rows.to_dicts(),
     }
@@ -80,7 +80,7 @@ def curves(seeds: Seeds) -> str:
     return "\n".join([head, *rows]) + "\n"
 
 
-def beats_the_law(seeds: Seeds) -> bool:
+def beats_own_queue(seeds: Seeds) -> bool:
     """Whether the best policy is judged better than weights of zeros."""
     return seeds.best.judgement.mean > seeds.zeros.judgement.mean
 
@@ -90,11 +90,11 @@ def verdict(seeds: Seeds) -> str:
     best, alone = seeds.best.judgement.mean, seeds.zeros.judgement.mean
     numbers = f"{best:.4f} against {alone:.4f}"
     if any(row.judgement.mean > best for row in seeds.rows[1:]):
-        word = "better" if beats_the_law(seeds) else "no better"
-        return f"The policy that was asked for is judged {word} than the law alone: {numbers}."
-    if beats_the_law(seeds):
-        return f"The best policy is judged better than the law alone: {numbers}."
-    return f"No policy is judged better than the law alone: {numbers} at best."
+        word = "better" if beats_own_queue(seeds) else "no better"
+        return f"The policy that was asked for is judged {word} than own_queue alone: {numbers}."
+    if beats_own_queue(seeds):
+        return f"The best policy is judged better than own_queue alone: {numbers}."
+    return f"No policy is judged better than own_queue alone: {numbers} at best."
 
 
 def cells(row: Row, classes: Sequence[str]) -> list[str]:

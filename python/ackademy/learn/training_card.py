@@ -267,6 +267,6 @@ def _guarded(trained: TrainingResult) -> str:
     calm = "\nWithout contention its answers do nothing: `decisions_uncontended`." if alone else ""
     return (
         " Where more than half of the last 32\nintervals have a feature outside of what was seen "
-        "in training, the law alone decides: counter\n`decisions_outside`. So it does where jitter "
-        "hides the queue: `decisions_guarded_jitter`." + calm
+        "in training, own_queue alone decides: counter\n`decisions_outside`. So it does where "
+        "jitter hides the queue: `decisions_guarded_jitter`." + calm
     )

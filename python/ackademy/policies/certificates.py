@@ -36,8 +36,8 @@ CUT = 0.7
 STEP_LOW, STEP_HIGH = 0.8, 1.25
 """between which `own_queue` changes a window in one interval"""
 WITHOUT_JITTER = (
-    "Jitter counts as none in the law's step: with it, the window may grow more than P1, P3 and P5 "
-    "say."
+    "Jitter counts as none in the step of own_queue: with it, the window may grow more than P1, "
+    "P3 and P5 say."
 )
 """What verdicts on the change of a window leave open."""
 RTT_FEATURES = ("queue", "rtt_rise", "rtt_spread", "drain", "rtt_change")
@@ -397,7 +397,7 @@ PROPERTIES = (
     ),
     Property(
         "P3",
-        "A loss of 20 % or more: with the law's cut the window falls to 0.85 or less.",
+        "A loss of 20 % or more: with the cut of own_queue the window falls to 0.85 or less.",
         ("queue", "loss_log"),
         _heavy_loss,
         SLICES,

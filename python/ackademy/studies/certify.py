@@ -1,4 +1,4 @@
-"""Certificates of a policy over the law `own_queue`, for states that it meets on a distribution."""
+"""Certificates of a policy over `own_queue`, for states that it meets on a distribution."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def certify(
         told: gets the name of the work that begins.
 
     Raises:
-        ExchangeError: if it is no policy of dense layers over the law.
+        ExchangeError: if it is no policy of dense layers over own_queue.
     """
     opened = policy_files.open_policy(folder)
     network = bounds.network_of(opened)

@@ -137,7 +137,7 @@ def guards(own: Guarded) -> str:
     outside, calm = (100 * own.share(left) for left in (own.outside, own.calm))
     return (
         f"Of {own.decisions} decisions the guard of unfamiliar networks left {outside:.1f} % to "
-        f"the law, and {calm:.1f} % were without contention, where a policy that acts under it "
+        f"own_queue, and {calm:.1f} % were without contention, where a policy that acts under it "
         f"alone does nothing. Flows handed over to CUBIC: {own.fallbacks or 'none'}."
     )
 
@@ -260,13 +260,13 @@ def _axis_sections(found: Evaluated) -> list[Section]:
         Section(
             "maps",
             f"Where {found.name} holds and where it breaks",
-            "Means over the networks of a field; their number is small, and a tip tells it.",
+            "Means over the networks of a field; their number is small, and a tooltip shows it.",
             [_maps(found)],
         ),
         Section(
             "links",
             "Network by network",
-            "A dot is a run, 0 is the best there is; a tip tells of everybody on a network.",
+            "A dot is a run, 0 is the best there is; a tooltip lists all schemes on a network.",
             [links],
         ),
     ]

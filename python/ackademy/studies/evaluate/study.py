@@ -141,7 +141,7 @@ class Guarded:
 
     decisions: int
     outside: int
-    """of these, those that the guard of unfamiliar networks left to the law"""
+    """of these, those that the guard of unfamiliar networks left to own_queue"""
     calm: int
     """of these, those without contention; 0 for a policy that acts at all times"""
     fallbacks: int

@@ -53,7 +53,7 @@ Means: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Pairing:
     """Two flows on a network, of two schemes or of one; or one flow alone."""
 
     network: Network
@@ -93,7 +93,7 @@ class Harm:
     """whether B got less than a tenth of its half in any 10 s, in some run"""
 
 
-def meetings(suite: Suite) -> list[Meeting]:
+def pairings(suite: Suite) -> list[Pairing]:
     """Every pair of the suite's schemes on every network for pairs, and each scheme alone.
 
     Kernel controllers, and schemes that a pattern keeps to some networks, are left out.
@@ -105,9 +105,9 @@ def meetings(suite: Suite) -> list[Meeting]:
     for network in suite.pairs.networks:
         for first, second in itertools.combinations_with_replacement(schemes, 2):
             cells = _cells(network, (first, second), suite.pairs.runs)
-            found.append(Meeting(network, first, second, cells))
+            found.append(Pairing(network, first, second, cells))
         for own in schemes:
-            found.append(Meeting(network, own, None, _cells(network, (own,), suite.pairs.runs)))
+            found.append(Pairing(network, own, None, _cells(network, (own,), suite.pairs.runs)))
     return found
 
 
@@ -142,7 +142,7 @@ def completion_ms(summary: pl.DataFrame, duration_s: float) -> float:
     return float(np.quantile(times, 0.5, method="lower")) if times.size else math.nan
 
 
-def measure(met: Sequence[Meeting], folder: Path, short: Sequence[Transfers] = ()) -> list[Harm]:
+def measure(met: Sequence[Pairing], folder: Path, short: Sequence[Transfers] = ()) -> list[Harm]:
     """What every scheme does to every other, from the cells on disk; missing ones are left out.
 
     Args:

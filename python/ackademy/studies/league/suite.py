@@ -41,7 +41,7 @@ from ackademy.studies.reproduce.files import RUNS_MAX, Assumption, parse_assumpt
 from ackademy.toml_table import TomlTable, toml_value
 
 Kind = Literal["classic", "online", "learned"]
-"""classic: a fixed law; online: searches for a rate, keeping nothing; learned: by experience"""
+"""classic: fixed rules; online: searches for a rate, keeping nothing; learned: by experience"""
 
 GRID_SCENARIOS = Path("../scenarios/league")
 """the scenarios of drawn networks, from a suite's folder"""

@@ -72,8 +72,8 @@ def report(
             Section(
                 "search",
                 "How the search went",
-                "A dot is a network, in the order in which they were tried; a tip tells what it "
-                "was.",
+                "A dot is a network, in the order in which they were tried; a tooltip "
+                "describes it.",
                 [_progress(study, tried, wanted)],
             ),
             Section("families", "Kinds of networks", "", [on_page(_families(tried, wanted))]),
