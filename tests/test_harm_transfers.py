@@ -52,7 +52,7 @@ def test_the_completion_time_is_the_median_of_transfers_that_start_in_the_middle
 def test_transfers_wait_longer_beside_cubic_than_beside_a_scavenger(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "data/scenarios" / "league", tmp_path / "scenarios" / "league")
     suite = league.load(str(leagues.write_suite(tmp_path, NETWORK, SUITE)))
-    met, short = harm_matrix.meetings(suite), harm_matrix.transfers(suite)
+    met, short = harm_matrix.pairings(suite), harm_matrix.transfers(suite)
     assert len(short) == 2 * 3
     cells = [cell for own in met for cell in own.cells]
     cells += [cell for own in short for cell in own.cells]
@@ -73,5 +73,5 @@ def test_a_suite_without_transfers_runs_none(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "data/scenarios" / "league", tmp_path / "scenarios" / "league")
     text = SUITE.replace("transfers = true\n", "")
     suite = league.load(str(leagues.write_suite(tmp_path, NETWORK, text)))
-    assert harm_matrix.meetings(suite) != []
+    assert harm_matrix.pairings(suite) != []
     assert harm_matrix.transfers(suite) == []

@@ -64,7 +64,7 @@ def played(
     )
     suite = league.load(str(path))
     cases = league.scheme_cases(suite, 1)
-    met = harm_matrix.meetings(suite)
+    met = harm_matrix.pairings(suite)
     runs = folder / "runs"
     cells = [cell for own in cases for cell in own.cells]
     cells += [cell for own in met for cell in own.cells]

@@ -15,10 +15,12 @@
                             `{metric:.3f±}` with half of the interval, `{metric:.3f?}` published
     gains: {metric, own, bases, groups}
                             of `reproduce`: per group, a scheme's number and its gains over others
+    claims: A               of `reproduce`'s Markdown: the claims whose text has A, with a ratio
     beside: {controller, baseline, metrics}
                             of `gap`: per scenario, metrics (name = heading) of the simulator, the
                             daemon and a controller of the kernel
     cards: true             of `scorecard`: mark and mean of the first measure of each row
+    keep: {C = [A, B]}      only the lines whose column C has one of these values
     heads, lines            other names for columns, and for values of the first column
     drop, sort              columns to leave out; the column to sort by, the largest first
 """
@@ -39,6 +41,10 @@ ENDS_OF_INTERVALS = (" ±", " low", " high")
 HALF = re.compile(r"(\S+) ± (\S+)")
 ENDS = re.compile(r"(\S+) \[(\S+), (\S+)\]")
 FIELD = re.compile(r"\{([^{}]+):([^:{}±?]+)([±?]?)\}")
+CLAIM = re.compile(
+    r"- (?P<verdict>holds|does not hold|undecided): (?P<claim>.*?)\. .*?: ratio of .*? "
+    r"(?P<ratio>[\d.]+), nominal 95 % (?P<low>[\d.]+) to (?P<high>[\d.]+);"
+)
 MARKED = re.compile(r"\*\*(.*)\*\*|`(.*)`")
 
 
@@ -192,6 +198,21 @@ def gains(
     return lines
 
 
+def claims(text: str, part: str) -> list[Row]:
+    """The claims of a reproduction's Markdown whose text has `part`, each with our ratio."""
+    return [
+        {
+            "claim": _plain(found["claim"]),
+            "our ratio": found["ratio"],
+            "our ratio low": found["low"],
+            "our ratio high": found["high"],
+            "verdict": found["verdict"],
+        }
+        for line in text.splitlines()
+        if (found := CLAIM.match(line)) and part in found["claim"]
+    ]
+
+
 def filled(cell: str, row: str, numbers: Mapping[tuple[str, str], Row]) -> str:
     """The text of a cell: the numbers of a row that its template names."""
 
@@ -249,7 +270,11 @@ def _rows(root: Path, spec: Spec) -> list[Row]:
     path = root / spec["file"]
     if "beside" in spec:
         return beside(path.read_text("utf-8"), **spec["beside"])
+    if "claims" in spec:
+        return claims(path.read_text("utf-8"), spec["claims"])
     rows = below(path.read_text("utf-8"), spec["below"]) if "below" in spec else _read(path)
+    for column, values in spec.get("keep", {}).items():
+        rows = [row for row in rows if row[column] in values]
     if "across" in spec:
         rows = across(rows, **spec["across"])
     if "grid" in spec:
