@@ -1,4 +1,4 @@
-"""The wheel alone, in an environment of its own, runs every command of README.md."""
+"""The wheel alone runs every command of README.md and of the page of commands."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
 SHELL = [
     line.strip()
-    for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    for block in re.findall(r"```sh\n(.*?)```", README + PAGE, re.DOTALL)
     for line in block.splitlines()
     if line.strip() and not line.startswith("#")
 ]
