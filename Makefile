@@ -80,7 +80,7 @@ test-python: ackademyd python
 
 # What the Python tests need in .venv.
 python: $(UV)
-	$(UV) sync --locked --quiet --inexact --extra onnx --extra ray --extra train
+	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra train
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project

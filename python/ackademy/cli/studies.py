@@ -36,6 +36,9 @@ OPTIONS: Mapping[str, tuple[Any, object]] = {
     "backend": (options.BackendName, "sim"),
     "html": (options.Page, None),
     "markdown": (options.Markdown, None),
+    "figures": (options.Figures, None),
+    "figure_format": (options.FigureFormat, "svg"),
+    "figure_width": (options.FigureWidth, "screen"),
     "json": (options.Json, None),
     "csv": (options.Csv, None),
     "jobs": (options.Jobs, None),
@@ -58,6 +61,9 @@ class Study:
     backend: Backend = "sim"
     html: Path | None = None
     markdown: Path | None = None
+    figures: Path | None = None
+    figure_format: str = "svg"
+    figure_width: options.FigureWidthName = "screen"
     json: Path | None = None
     csv: Path | None = None
     jobs: int | None = None
@@ -101,6 +107,7 @@ class Study:
 
         self.page = self.html or options.REPORTS / f"{stem}.html"
         options.check_exports(self.json, self.csv, self.page, self.markdown, *more)
+        options.check_figures(self.figures, self.figure_format)
         check_output_folder(self.work)
 
     def runner(self) -> Engine:
@@ -150,6 +157,9 @@ class Study:
             self.console.print(terminal.effort(self.ran, self.spent_s), highlight=False)
         write(self.page, render.page(report))
         self.console.say(f"report: {self.page}")
+        options.write_figures(
+            report, self.figures, self.figure_format, self.figure_width, self.console
+        )
         if self.markdown:
             write(self.markdown, render.text(report))
             self.console.say(f"tables: {self.markdown}")

@@ -6,7 +6,7 @@ gives the HTML file, `text` the Markdown file, `show` prints the tables in the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -80,7 +80,7 @@ def page(report: Report) -> str:
     """The HTML file, complete in itself."""
     parts = []
     for section in report.sections:
-        body = [_html(item) for item in _of(section.items, "html")]
+        body = [_html(item) for item in of_medium(section, "html")]
         if body:
             parts.append(html_page.Section(section.anchor, section.title, section.lead, join(body)))
     if report.command:
@@ -96,7 +96,7 @@ def text(report: Report) -> str:
     if report.command:
         parts.append(f"{code(report.command)} printed these tables.")
     for section in report.sections:
-        items = [item for item in _of(section.items, "markdown") if not isinstance(item, Markup)]
+        items = [item for item in of_medium(section, "markdown") if not isinstance(item, Markup)]
         if not items:
             continue
         parts.append(f"## {plain(section.title)}")
@@ -120,7 +120,7 @@ def show(report: Report, console: Console, *, is_full: bool = False) -> None:
     """
     waiting: list[Sheet] = []
     for section in report.sections:
-        for item in _of(section.items, "markdown" if is_full else "terminal"):
+        for item in of_medium(section, "markdown" if is_full else "terminal"):
             if isinstance(item, Sheet):
                 waiting.append(item)
             elif not isinstance(item, Markup):
@@ -135,10 +135,10 @@ def titled(own: Sheet) -> Markup:
     return join((element("h3", own.title[:1].upper() + own.title[1:]), html_sheet(own)))
 
 
-def _of(items: Iterable[Item], medium: Medium) -> list[Sheet | Markup | Part | str]:
-    """The items that a medium has."""
+def of_medium(section: Section, medium: Medium) -> list[Sheet | Markup | Part | str]:
+    """The items of a section that a medium has."""
     found: list[Sheet | Markup | Part | str] = []
-    for item in items:
+    for item in section.items:
         if not isinstance(item, Only):
             found.append(item)
         elif medium in item.media:
