@@ -22,7 +22,8 @@ from ackademy.render.markdown import sheet as markdown_sheet
 from ackademy.render.markdown import text as plain
 from ackademy.render.sheet import Part, Sheet
 
-Medium: TypeAlias = Literal["html", "markdown", "terminal"]
+Medium: TypeAlias = Literal["html", "markdown", "terminal", "brief"]
+"""the terminal has all of Markdown if asked, or less than usual: `brief`"""
 Item: TypeAlias = "Sheet | Markup | Part | str | Only"
 """a table; HTML, which is on the page alone; a line of text, perhaps with a style"""
 
@@ -71,6 +72,11 @@ def in_text(own: Sheet | Part | str) -> Only:
     return Only(own, ("markdown", "terminal"))
 
 
+def in_brief(own: Sheet | Part | str) -> Only:
+    """What the terminal alone has if little is asked for."""
+    return Only(own, ("brief",))
+
+
 def in_terminal(own: Sheet | Part | str) -> Only:
     """What the terminal alone has."""
     return Only(own, ("terminal",))
@@ -110,17 +116,17 @@ def text(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def show(report: Report, console: Console, *, is_full: bool = False) -> None:
+def show(report: Report, console: Console, medium: Medium = "terminal") -> None:
     """Print the tables and lines; tables that follow each other all have frames, or none has.
 
     Args:
         report: what to print.
         console: where.
-        is_full: whether everything is printed that Markdown has.
+        medium: which items are printed.
     """
     waiting: list[Sheet] = []
     for section in report.sections:
-        for item in of_medium(section, "markdown" if is_full else "terminal"):
+        for item in of_medium(section, medium):
             if isinstance(item, Sheet):
                 waiting.append(item)
             elif not isinstance(item, Markup):
