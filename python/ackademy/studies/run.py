@@ -256,7 +256,9 @@ def _flow_sections(run: Run, found: Metrics) -> list[Section]:
     shown: list[Item] = [on_page(flows("", run, ROWS_MAX))]
     own = Section("flows", "Flows", _hidden(n_flows, ROWS_MAX, "flows"), shown)
     if times is None:
-        shown += [in_terminal(flows(title, run, FLOWS_MAX)), in_terminal(more + jain)]
+        said = more + (jain if n_flows > 1 else "")
+        shown += [in_terminal(flows(title, run, FLOWS_MAX))]
+        shown += [in_terminal(said)] if said else []
         return [*over_time, own]
     finished = f"{times.fct_ms.size} of {n_flows} flows finished a transfer"
     everything = "Every flow is in --csv, --json and --parquet. "
