@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import struct
+import subprocess
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -332,3 +333,22 @@ def test_an_option_of_another_name_is_told_the_name(
 ) -> None:
     status, _, errors = ackademy_command(*words, cwd=tmp_path)
     assert (status, errors.strip()) == (2, now)
+
+
+def test_every_block_of_the_guide_to_figures_runs(tmp_path: Path) -> None:
+    for module, extra in {"typst": "figures", "pandas": "pandas"}.items():
+        pytest.importorskip(module, reason=f"needs {extra}: the guide uses it")
+    page = (Path(__file__).parents[1] / "docs" / "guide" / "figures.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        words = [sys.executable, "-W", "error", "-c", block]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    (commands,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in commands.splitlines():
+        status, _, errors = ackademy_command(*line.split()[1:], cwd=tmp_path)
+        assert status == 0, errors
+    for name in ("comparison.svg", "comparison.html", "run.svg", "column.pdf", "page.pdf"):
+        assert (tmp_path / name).is_file()
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf"}
+    pattern = tmp_path / re.findall(r"'(runs/compare/\*/summary\.parquet)'", page)[0]
+    assert {"controller", "throughput_mbps", "delay_ms"} <= set(pl.read_parquet(pattern).columns)
