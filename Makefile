@@ -61,7 +61,7 @@ build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS
 	@echo "build 2/2: done; source .venv/bin/activate, then ackademy --help"
 
 demo: build ## Kong 2018, Table 5: claims, table, HTML report (RUNS=100)
-	$(BIN)ackademy reproduce kong2018/table5 --runs $(RUNS) --jobs $(JOBS)
+	$(BIN)ackademy reproduce kong2018/table5 --brief --runs $(RUNS) --jobs $(JOBS)
 
 # The Rust tests mostly wait for links and timers; meanwhile a processor builds what the Python tests need.
 test: system $(UV) ## the tests
@@ -80,7 +80,7 @@ test-python: ackademyd python
 
 # What the Python tests need in .venv.
 python: $(UV)
-	$(UV) sync --locked --quiet --inexact --extra onnx --extra ray --extra train
+	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra train
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project

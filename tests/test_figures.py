@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import random
 import re
+import struct
+import subprocess
+import sys
+from importlib.resources import files
 from pathlib import Path
+from typing import cast
 from xml.dom import minidom
 
+import numpy as np
 import polars as pl
 import pytest
 
 import ackademy
 from ackademy.errors import AckademyError
-from ackademy.render.notebook import Figure
+from ackademy.installation import add_extra
+from ackademy.render.figures import write_all
+from ackademy.render.html import svg
+from ackademy.render.html.charts import panels
+from ackademy.render.html.plane import Cloud, legend, plane
+from ackademy.render.html.svg import Width
 from ackademy.stats.run_metrics import Metrics
 from ackademy.studies.compare import Comparison
 from ackademy.studies.run import Run
 from commands import ackademy_command
 
 RATE_MBPS = 10.0
+SEED = 20261128
 FULL = {
     "duration_s": 10,
     "dumbbell": {
@@ -54,7 +67,7 @@ def test_the_throughput_of_a_time_series_is_never_above_the_link(run: Run) -> No
 
 def test_the_page_draws_arrivals(run: Run) -> None:
     page = run.plot().page
-    (title,) = re.findall(r'strip-title"><b>(throughput[^<]*)</b> Mb/s', page)
+    (title,) = re.findall(r'strip-title"><b>(throughput[^<]*)</b>, Mb/s', page)
     assert title == "throughput: arrivals"
     (top,) = re.findall(r'data-y="0,([\d.]+)"[^>]*>(?:(?!</svg>).)*throughput: arr', page)
     assert float(top) <= 1.08 * RATE_MBPS * 1.1
@@ -103,7 +116,7 @@ def test_a_notebook_gets_an_svg_that_needs_nothing_else(run: Run, comparison: Co
 def test_a_page_from_python_shows_no_command_that_does_not_run(
     run: Run, comparison: Comparison
 ) -> None:
-    for page in (run.plot().page, comparison.page):
+    for page in (run.plot().page, comparison.plot().page):
         assert "How to repeat it" not in page
         assert "(...)" not in page
 
@@ -116,14 +129,164 @@ def test_a_figure_is_saved_by_the_ending_of_its_file(run: Run, tmp_path: Path) -
     assert (tmp_path / "run.SVG").read_text() == figure.svg
 
 
-@pytest.mark.parametrize("name", ["run.png", "run.pdf", "run.csv"])
+@pytest.mark.parametrize("name", ["run.csv", "run.jpeg", "run.svg.gz"])
 def test_an_ending_of_another_kind_is_refused_and_nothing_is_written(
-    tmp_path: Path, name: str
+    run: Run, tmp_path: Path, name: str
 ) -> None:
-    figure = Figure("<!doctype html>", "<svg/>", "nothing")
-    with pytest.raises(AckademyError, match=r"run\.\w+: allowed: .* \.html or \.htm or \.svg$"):
-        figure.save(tmp_path / name)
+    with pytest.raises(
+        AckademyError, match=r"allowed: a file that ends in .*\.svg or \.png or \.pdf$"
+    ):
+        run.plot().save(tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_width_is_refused_with_those_that_are_known(
+    run: Run, comparison: Comparison, tmp_path: Path
+) -> None:
+    wrong = cast("Width", "narrow")
+    for call in (
+        lambda: run.plot(wrong),
+        lambda: comparison.plot(wrong),
+        lambda: run.plot().save(tmp_path / "run.svg", width=wrong),
+    ):
+        with pytest.raises(
+            AckademyError, match=r"^width = 'narrow': allowed: screen, column, page$"
+        ):
+            call()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("width", "points"), [("column", 252.0), ("page", 516.0)])
+def test_a_figure_for_a_paper_is_as_wide_as_its_columns(
+    run: Run, comparison: Comparison, width: Width, points: float
+) -> None:
+    for figure in (run.plot(width), comparison.plot(width)):
+        (drawing,) = minidom.parseString(figure.svg).getElementsByTagName("svg")[:1]
+        assert drawing.getAttribute("width") == f"{points:g}pt"
+        assert drawing.getAttribute("viewBox").split()[2] == f"{points:g}"
+        assert float(drawing.getAttribute("font-size")) == 7.5
+
+
+def test_png_and_pdf_have_the_size_of_the_figure_and_their_own_fonts(
+    run: Run, comparison: Comparison, tmp_path: Path
+) -> None:
+    pytest.importorskip("typst", reason="needs figures: PNG and PDF")
+    for figure in (run.plot("column"), comparison.plot("column")):
+        for form in ("png", "pdf"):
+            figure.save(tmp_path / f"one.{form}")
+            figure.save(tmp_path / f"two.{form}")
+            assert (tmp_path / f"one.{form}").read_bytes() == (
+                tmp_path / f"two.{form}"
+            ).read_bytes()
+        png, pdf = ((tmp_path / f"one.{form}").read_bytes() for form in ("png", "pdf"))
+        assert struct.unpack(">I", png[16:20])[0] == 252 * 300 // 72  # 3.5 inches
+        assert b"Roboto" in pdf
+        assert b"/MediaBox[0 0 252 " in pdf
+
+
+def test_without_the_extra_png_and_pdf_are_refused_with_the_command_that_adds_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "typst", None)
+    for form in ("png", "pdf"):
+        with pytest.raises(AckademyError) as told:
+            run.plot().save(tmp_path / f"run.{form}")
+        assert add_extra("figures") in str(told.value)
+        assert "\n" not in str(told.value)
+    run.plot().save(tmp_path / "run.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["run.svg"]
+
+
+def test_a_chart_of_a_page_becomes_a_file_with_its_labels_legend_and_marks() -> None:
+    rng = random.Random(SEED)
+    for _ in range(20):
+        names = [f"scheme {rng.randrange(10**6)} < & >" for _ in range(rng.randint(1, 6))]
+        clouds = [
+            Cloud(name, index, np.array([rng.uniform(0, 99)]), np.array([rng.uniform(0, 99)]))
+            for index, name in enumerate(names)
+        ]
+        page = legend([(one.name, one.colour) for one in clouds], published=True) + plane(
+            "A_b", clouds
+        )
+        (found,) = panels(page)
+        assert found.title == "A_b"
+        assert [key.name for key in found.shown_keys()] == [*names, "95 % of the runs"]
+        drawing = minidom.parseString(svg.figure([found])).documentElement
+        assert drawing is not None
+        texts = [str(one.firstChild.nodeValue) for one in drawing.getElementsByTagName("text")]  # type: ignore[union-attr]
+        assert {*names, "A_b", "throughput, Mb/s", "delay above the empty path, ms"} <= set(texts)
+        fills = [one.getAttribute("fill") for one in drawing.getElementsByTagName("path")]
+        assert {svg.COLOURS[index] for index in range(len(names))} <= set(fills)
+
+
+def test_a_legend_in_a_file_names_only_what_is_drawn() -> None:
+    cloud = Cloud("shown", 1, np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    keys = legend([("shown", 1), ("elsewhere", 2)], published=True)
+    (found,) = panels(keys + plane("", [cloud]))
+    assert [key.name for key in found.shown_keys()] == ["shown", "95 % of the runs"]
+
+
+def test_every_mark_of_the_pages_has_a_look_in_files() -> None:
+    style = (files("ackademy.render.html") / "style.css").read_text(encoding="utf-8")
+    marks = set(re.findall(r"\.plot \.([a-z]+) \{ ?[^}]*stroke", style)) - {"hit", "faint"}
+    assert marks
+    assert marks <= svg.LOOKS.keys()
+
+
+def test_every_chart_of_a_report_is_written_with_a_name_of_its_own(
+    comparison: Comparison, tmp_path: Path
+) -> None:
+    written = write_all(comparison.plot().report, tmp_path / "figures", ["svg"])
+    found = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    schemes = [
+        f"time-{one}-{cc}.svg" for one in ("deep-buffer", "outage") for cc in ("cubic", "vegas")
+    ]
+    assert found == sorted(["plane-deep-buffer.svg", "plane-outage.svg", *schemes])
+    assert len(set(written)) == len(written) == len(found)
+    for path in written:
+        assert minidom.parse(str(path)).getElementsByTagName("path")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "deep_buffer"), "--figure-format gif: allowed: svg, png, pdf"),
+        (("compare", "deep_buffer"), "--figure-format gif: allowed: svg, png, pdf"),
+        (("certify", "flagship"), "--figure-format gif: allowed: svg, png, pdf"),
+    ],
+)
+def test_a_study_refuses_an_unknown_format_before_the_work(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    more = ("--figures", "figures", "--figure-format", "gif")
+    status, _, errors = ackademy_command(*words, *more, cwd=tmp_path)
+    assert (status, errors.strip()) == (2, message)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_writes_its_charts_to_a_folder(dumbbell: Path) -> None:
+    folder = dumbbell.parent / "figures"
+    status, out, errors = ackademy_command(
+        "run", "dumbbell.toml", "--figures", "figures", cwd=dumbbell.parent
+    )
+    assert (status, errors) == (0, "")
+    assert "figures: figures (1 files)" in out
+    (drawn,) = folder.iterdir()
+    names = re.findall(r">([a-z:A-Z ]+), [a-zA-Z/]+</text>", drawn.read_text())
+    assert names[:4] == ["throughput: arrivals", "RTT", "lost so far", "queue"]
+
+
+def test_tables_become_frames_of_pandas(run: Run) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas: to_pandas")
+    for name in ("flows", "flow_series", "links"):
+        found, ours = run.to_pandas(name), run.frame(name)
+        assert isinstance(found, pandas.DataFrame)
+        assert list(found.columns) == ours.columns
+        for column in ours.columns:
+            assert repr(found[column].to_list()) == repr(ours[column].to_list())
+    assert "throughput_mbps" in run.metrics().to_pandas()
+    with pytest.raises(AckademyError, match=r"^to_pandas: 'flow': allowed: flows, .*links"):
+        run.to_pandas("flow")
 
 
 @pytest.mark.parametrize(
@@ -170,3 +333,22 @@ def test_an_option_of_another_name_is_told_the_name(
 ) -> None:
     status, _, errors = ackademy_command(*words, cwd=tmp_path)
     assert (status, errors.strip()) == (2, now)
+
+
+def test_every_block_of_the_guide_to_figures_runs(tmp_path: Path) -> None:
+    for module, extra in {"typst": "figures", "pandas": "pandas"}.items():
+        pytest.importorskip(module, reason=f"needs {extra}: the guide uses it")
+    page = (Path(__file__).parents[1] / "docs" / "guide" / "figures.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        words = [sys.executable, "-W", "error", "-c", block]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    (commands,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    for line in commands.splitlines():
+        status, _, errors = ackademy_command(*line.split()[1:], cwd=tmp_path)
+        assert status == 0, errors
+    for name in ("comparison.svg", "comparison.html", "run.svg", "column.pdf", "page.pdf"):
+        assert (tmp_path / name).is_file()
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf"}
+    pattern = tmp_path / re.findall(r"'(runs/compare/\*/summary\.parquet)'", page)[0]
+    assert {"controller", "throughput_mbps", "delay_ms"} <= set(pl.read_parquet(pattern).columns)

@@ -41,7 +41,7 @@ def test_what_new_writes_runs_at_once(kind: templates.Kind, tmp_path: Path) -> N
             assert (tmp_path / rest).is_file()
     named = [line.removeprefix("next: ") for line in made.stdout.splitlines() if "next: " in line]
     assert named
-    for index, command in enumerate(named):
+    for index, command in enumerate(one for one in named if one.startswith("ackademy ")):
         words = shlex.split(command)[1:] + (QUICK.get(kind, []) if index == 0 else [])
         done = ackademy(words, tmp_path)
         assert done.returncode == 0, done.stderr

@@ -41,7 +41,9 @@ from ackademy.studies.reproduce.files import Paper
 from ackademy.studies.reproduce.parts import doi
 from ackademy.studies.reproduce.report import agrees
 from ackademy.studies.reproduce.study import Reproduction
+from commands import ackademy_command
 
+ROOT = Path(__file__).parents[1]
 VOID = {"meta", "input", "br", "hr"}
 
 
@@ -111,6 +113,34 @@ def test_a_reproduction_begins_with_what_holds_and_has_a_line_per_row(
         assert any(row.scheme in line and " | " in line for line in printed)
     page = page_of(result).partition("</header>")[0]
     assert re.search(r"<dl[^>]*><div><dd>\d+ of \d+</dd><dt>claims that hold</dt>", page)
+
+
+def test_a_brief_reproduction_has_a_line_per_claim_those_that_hold_first(
+    result: Reproduction,
+) -> None:
+    text = io.StringIO()
+    render.show(reproduce_report.report(result), Console(width=200, file=text), "brief")
+    printed = text.getvalue().splitlines()
+    signs = [line[0] for line in printed if line[:2] in ("✓ ", "≈ ", "✗ ", "– ")]
+    assert len(signs) == len(result.claims)
+    assert signs.count("✓") == sum(one.verdict == "holds" for one in result.claims)
+    assert signs == sorted(signs, key="✓≈✗–".index)
+    schemes = {own.printed.scheme for own in result.rows if not own.printed.fitted}
+    for scheme in schemes:
+        assert any(scheme in line and " | " in line for line in printed)
+
+
+def test_the_demo_ends_in_thirty_lines_of_a_terminal(tmp_path: Path) -> None:
+    words = ("reproduce", "kong2018/table5", "--brief", "--runs", "1")
+    status, out, errors = ackademy_command(*words, cwd=tmp_path)
+    assert (status, errors) == (0, "")
+    printed = [line for line in out.splitlines() if not re.match("Table 5 of kong2018: ", line)]
+    assert len(printed) <= 30
+    assert max(map(len, printed)) <= 80
+    assert printed[-1] == "report: reports/kong2018-table5.html"
+    assert (tmp_path / "reports" / "kong2018-table5.html").is_file()
+    demo = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "ackademy reproduce kong2018/table5 --brief" in demo
 
 
 def test_reproduction_page_is_the_same_bytes_each_time(result: Reproduction) -> None:

@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from ackademy.errors import AckademyError
+from ackademy.installation import add_extra
 from ackademy.lazy import pl
+
+if TYPE_CHECKING:
+    import pandas
 
 Column = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
 Columns = Mapping[str, Column]
@@ -32,6 +38,23 @@ class Frames:
         if name not in self._made:
             self._made[name] = data_frame(self.columns[name])
         return self._made[name]
+
+    def to_pandas(self, name: str = "flows") -> pandas.DataFrame:
+        """A table as a data frame of pandas.
+
+        Args:
+            name: of the table.
+
+        Raises:
+            AckademyError: if there is no such table, or the extra `pandas` is missing.
+        """
+        if name not in self.columns:
+            raise AckademyError(f"to_pandas: {name!r}: allowed: {', '.join(self.columns)}")
+        try:
+            import pandas
+        except ImportError:
+            raise AckademyError(f"to_pandas needs pandas: {add_extra('pandas')}") from None
+        return pandas.DataFrame(dict(self.columns[name]))
 
     def height(self, name: str) -> int:
         """Number of rows of a table."""

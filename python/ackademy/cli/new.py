@@ -13,7 +13,7 @@ def new_command(
     kind: Annotated[templates.Kind, typer.Argument(help="Kind of file.")],
     name: Annotated[str, typer.Argument(help="Name: letters, digits and _.")],
 ) -> None:
-    """Write a controller, reward, scenario, experiment or policy that runs without changes.
+    """Write a controller, reward, scenario, experiment, policy or notebook that runs as it is.
 
     Nothing is overwritten.
 
@@ -29,6 +29,8 @@ def new_command(
         ackademy new experiment my_paper    # papers/my_paper: a table, its paper and scenario
 
         ackademy new policy my_policy       # a folder: policy.toml and weights
+
+        ackademy new notebook my_study      # my_study.ipynb: a comparison and its figure
     """
     made = templates.files(kind, name)
     templates.write(made)

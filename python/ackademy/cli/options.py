@@ -17,9 +17,12 @@ from ackademy.files import PAGE_ENDINGS
 from ackademy.toml_table import toml_value
 
 if TYPE_CHECKING:
+    from ackademy.console import Console
+    from ackademy.render.report import Report
     from ackademy.runner import engines
 
 EngineName = Literal["local", "ray"]
+FigureWidthName = Literal["screen", "column", "page"]
 RUNS, REPORTS = Path("runs"), Path("reports")
 PAGE_LETTERS = 80
 """of the name of a report that is made from those of scenarios and schemes"""
@@ -77,6 +80,17 @@ Markdown = Annotated[
     typer.Option(
         help="Write the tables to this Markdown file.", callback=named_as(*MARKDOWN_ENDINGS)
     ),
+]
+Figures = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Write every chart of the report to this folder."),
+]
+FigureFormat = Annotated[
+    str,
+    typer.Option(metavar="FORMATS", help="Of these files: svg, png, pdf, or several with commas."),
+]
+FigureWidth = Annotated[
+    FigureWidthName, typer.Option(help="Of these files: a screen, or columns of a paper.")
 ]
 RunsFolder = Annotated[
     Path, typer.Option("--work", help="Folder of finished work, found again by the next command.")
@@ -174,6 +188,30 @@ def check_exports(json: Path | None, csv: Path | None, *pages: Path | None) -> N
     from ackademy.files import check_outputs
 
     check_outputs([*pages, *(path for path in (json, csv) if str(path) != STDOUT)])
+
+
+def check_figures(folder: Path | None, formats: str) -> None:
+    """Find out before the work whether `write_figures` could write.
+
+    Raises:
+        AckademyError: if not.
+    """
+    from ackademy.files import check_output_folder
+    from ackademy.render import figures
+
+    check_output_folder(folder)
+    figures.formats_of(formats)
+
+
+def write_figures(
+    report: Report, folder: Path | None, formats: str, width: FigureWidthName, console: Console
+) -> None:
+    """Write the charts of a report, if a folder is given, and tell how many."""
+    from ackademy.render import figures
+
+    if folder:
+        written = figures.write_all(report, folder, figures.formats_of(formats), width)
+        console.say(f"figures: {folder} ({len(written)} files)")
 
 
 def is_stdout(*paths: Path | None) -> bool:

@@ -16,7 +16,7 @@ from ackademy.errors import AckademyError, ExperimentError
 if TYPE_CHECKING:
     from ackademy import papers
     from ackademy.console import Console
-    from ackademy.render.report import Report
+    from ackademy.render.report import Medium, Report
 
 
 @study(runs="Simulations per row; the paper's number by default.", without=("backend",))
@@ -36,6 +36,9 @@ def reproduce_command(
         typer.Option(
             "--full", help="Print every number with its interval, every claim and assumption."
         ),
+    ] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Print a line per claim and one metric of the table.")
     ] = False,
 ) -> None:
     """Reproduce a table or figure of a paper, or all of them, beside the published numbers.
@@ -64,6 +67,9 @@ def reproduce_command(
     from ackademy.render import terminal
 
     check_output_folder(reports)
+    if full and brief:
+        raise AckademyError("reproduce --full --brief: allowed: one of them")
+    medium: Medium = "markdown" if full else "brief" if brief else "terminal"
     studies = papers.load_all(name)
     paper = _paper(studies[0])
     single = len(studies) == 1
@@ -82,12 +88,15 @@ def reproduce_command(
         ((item, findings),) = found
         _write_numbers(item, findings, own.page.with_suffix(".csv"), own.console)
         results = findings.results()
-        own.deliver(_report(item, findings), results, csv=findings.csv, is_full=full)
+        own.deliver(_report(item, findings), results, csv=findings.csv, medium=medium)
         return
     for item, findings in found:
         report = _report(item, findings)
-        render.show(report, own.console, is_full=full)
+        render.show(report, own.console, medium)
         _write(item, findings, report, reports, own.console)
+        if own.figures:
+            own.write_figures(report, own.figures / item.name.partition("/")[2])
+    own.figures = None
     own.deliver(index.report(paper, found, own.spent_s, running.command()))
 
 

@@ -49,6 +49,9 @@ def run_command(
         ),
     ] = 0.0,
     html: options.Page = None,
+    figures: options.Figures = None,
+    figure_format: options.FigureFormat = "svg",
+    figure_width: options.FigureWidth = "screen",
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
     json: options.Json = None,
     csv: options.Csv = None,
@@ -76,6 +79,7 @@ def run_command(
 
     console = Console(stderr=options.is_stdout(json, csv))
     options.check_exports(json, csv, html)
+    options.check_figures(figures, figure_format)
     check_output_folder(parquet)
     given = running.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
@@ -83,7 +87,7 @@ def run_command(
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
     running.warn_of_idle([parsed])
-    if html and not sample_ms:
+    if (html or figures) and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
         if backend == "kernel":
@@ -105,6 +109,7 @@ def run_command(
     if html:
         write(html, render.page(report))
         console.print(f"report: {html}", highlight=False)
+    options.write_figures(report, figures, figure_format, figure_width, console)
     if json:
         options.export(json, runs.run_json(result))
     if csv:

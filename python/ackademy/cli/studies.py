@@ -25,7 +25,7 @@ from ackademy.cli.bounds import RUNS_MAX
 
 if TYPE_CHECKING:
     from ackademy.console import Console
-    from ackademy.render.report import Report
+    from ackademy.render.report import Medium, Report
     from ackademy.runner.cells import Cell
     from ackademy.runner.engines import Engine
     from ackademy.runner.experiments import CellsRun
@@ -36,6 +36,9 @@ OPTIONS: Mapping[str, tuple[Any, object]] = {
     "backend": (options.BackendName, "sim"),
     "html": (options.Page, None),
     "markdown": (options.Markdown, None),
+    "figures": (options.Figures, None),
+    "figure_format": (options.FigureFormat, "svg"),
+    "figure_width": (options.FigureWidth, "screen"),
     "json": (options.Json, None),
     "csv": (options.Csv, None),
     "jobs": (options.Jobs, None),
@@ -58,6 +61,9 @@ class Study:
     backend: Backend = "sim"
     html: Path | None = None
     markdown: Path | None = None
+    figures: Path | None = None
+    figure_format: str = "svg"
+    figure_width: options.FigureWidthName = "screen"
     json: Path | None = None
     csv: Path | None = None
     jobs: int | None = None
@@ -101,6 +107,7 @@ class Study:
 
         self.page = self.html or options.REPORTS / f"{stem}.html"
         options.check_exports(self.json, self.csv, self.page, self.markdown, *more)
+        options.check_figures(self.figures, self.figure_format)
         check_output_folder(self.work)
 
     def runner(self) -> Engine:
@@ -127,7 +134,7 @@ class Study:
         csv: Callable[[], str] | None = None,
         described: Mapping[str, object] | None = None,
         json: Callable[[], str] | None = None,
-        is_full: bool = False,
+        medium: Medium = "terminal",
     ) -> None:
         """Print the report, write it in every medium that is asked for, and tell of failures.
 
@@ -137,7 +144,7 @@ class Study:
             csv: what `--csv` writes; by default the estimates.
             described: what `--json` says before the results.
             json: what it writes in place of the results.
-            is_full: whether everything is printed that Markdown has.
+            medium: which items are printed.
         """
         from ackademy.cli import running
         from ackademy.files import write
@@ -145,11 +152,12 @@ class Study:
         from ackademy.render import report as render
         from ackademy.stats.results import results as make
 
-        render.show(report, self.console, is_full=is_full)
+        render.show(report, self.console, medium)
         if self.ran.n_cells:
             self.console.print(terminal.effort(self.ran, self.spent_s), highlight=False)
         write(self.page, render.page(report))
         self.console.say(f"report: {self.page}")
+        self.write_figures(report, self.figures)
         if self.markdown:
             write(self.markdown, render.text(report))
             self.console.say(f"tables: {self.markdown}")
@@ -160,6 +168,10 @@ class Study:
         if self.csv:
             options.export(self.csv, csv() if csv else results.csv() if results else "")
         running.report_failures(self.ran)
+
+    def write_figures(self, report: Report, folder: Path | None) -> None:
+        """Write the charts of a report, if a folder is given."""
+        options.write_figures(report, folder, self.figure_format, self.figure_width, self.console)
 
 
 def study(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal
 from ackademy.errors import AckademyError
 from ackademy.files import write as write_file
 
-Kind = Literal["controller", "coupled", "reward", "scenario", "experiment", "policy"]
+Kind = Literal["controller", "coupled", "reward", "scenario", "experiment", "policy", "notebook"]
 Files = Mapping[str, bytes]
 """content by path, relative to the current folder"""
 
@@ -148,6 +149,26 @@ against = ["NewReno", "long"]
 min_ratio = 0.9
 """
 
+NOTEBOOK = (
+    "# {stem}\n\nOne link, two controllers, one figure.",
+    """\
+import ackademy
+
+scenario = {{
+    "duration_s": 20,
+    "dumbbell": {{
+        "rtt_ms": 40,
+        "bottleneck": {{"rate_mbps": 12, "queue": {{"kind": "drop_tail", "bdp": 2}}}},
+    }},
+    "flow": [{{}}],
+}}
+found = ackademy.compare(scenario, ["cubic", "bbr3"], runs=3)
+found.table("delay_mean_ms")""",
+    "found.plot()",
+    'found.plot(width="column").save("{stem}.svg")  # or .pdf, .png',
+)
+"""cells: text first, then code"""
+
 OBSERVES_AND_ACTS = """\
 [observation]
 features = ["latency_ratio", "send_ratio"]
@@ -211,6 +232,7 @@ def commands(kind: Kind, name: str) -> list[str]:
         ],
         "scenario": [f"ackademy run {name}.toml"],
         "experiment": [f"ackademy reproduce {name}/table1 --runs 2"],
+        "notebook": [f"jupyter lab {name}.ipynb"],
         "policy": [f"ackademy compare deep_buffer --cc cubic,{name}", f"ackademy zoo {name}"],
     }[kind]
 
@@ -221,6 +243,28 @@ def _class(name: str) -> str:
 
 def _python(text: str, name: str) -> Files:
     return {f"{name}.py": text.format(stem=name, cls=_class(name)).encode()}
+
+
+def _notebook(name: str) -> Files:
+    """Cells without outputs, in the format of Jupyter."""
+    first, *code = (text.format(stem=name) for text in NOTEBOOK)
+    cells: list[dict[str, object]] = [_cell("markdown", "about", first)]
+    for number, text in enumerate(code, 1):
+        more: dict[str, object] = {"execution_count": None, "outputs": []}
+        cells.append(_cell("code", f"code-{number}", text) | more)
+    python = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    content = {
+        "cells": cells,
+        "metadata": {"kernelspec": python, "language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return {f"{name}.ipynb": (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()}
+
+
+def _cell(kind: str, name: str, text: str) -> dict[str, object]:
+    lines = text.splitlines(keepends=True)
+    return {"cell_type": kind, "id": name, "metadata": {}, "source": lines}
 
 
 def _experiment(name: str) -> Files:
@@ -263,5 +307,6 @@ _TEMPLATES: Mapping[Kind, Callable[[str], Files]] = {
     "reward": lambda name: _python(REWARD, name),
     "scenario": lambda name: {f"{name}.toml": SCENARIO.encode()},
     "experiment": _experiment,
+    "notebook": _notebook,
     "policy": _policy,
 }

@@ -6,7 +6,7 @@ gives the HTML file, `text` the Markdown file, `show` prints the tables in the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -22,7 +22,8 @@ from ackademy.render.markdown import sheet as markdown_sheet
 from ackademy.render.markdown import text as plain
 from ackademy.render.sheet import Part, Sheet
 
-Medium: TypeAlias = Literal["html", "markdown", "terminal"]
+Medium: TypeAlias = Literal["html", "markdown", "terminal", "brief"]
+"""the terminal has all of Markdown if asked, or less than usual: `brief`"""
 Item: TypeAlias = "Sheet | Markup | Part | str | Only"
 """a table; HTML, which is on the page alone; a line of text, perhaps with a style"""
 
@@ -71,6 +72,11 @@ def in_text(own: Sheet | Part | str) -> Only:
     return Only(own, ("markdown", "terminal"))
 
 
+def in_brief(own: Sheet | Part | str) -> Only:
+    """What the terminal alone has if little is asked for."""
+    return Only(own, ("brief",))
+
+
 def in_terminal(own: Sheet | Part | str) -> Only:
     """What the terminal alone has."""
     return Only(own, ("terminal",))
@@ -80,7 +86,7 @@ def page(report: Report) -> str:
     """The HTML file, complete in itself."""
     parts = []
     for section in report.sections:
-        body = [_html(item) for item in _of(section.items, "html")]
+        body = [_html(item) for item in of_medium(section, "html")]
         if body:
             parts.append(html_page.Section(section.anchor, section.title, section.lead, join(body)))
     if report.command:
@@ -96,7 +102,7 @@ def text(report: Report) -> str:
     if report.command:
         parts.append(f"{code(report.command)} printed these tables.")
     for section in report.sections:
-        items = [item for item in _of(section.items, "markdown") if not isinstance(item, Markup)]
+        items = [item for item in of_medium(section, "markdown") if not isinstance(item, Markup)]
         if not items:
             continue
         parts.append(f"## {plain(section.title)}")
@@ -110,17 +116,17 @@ def text(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def show(report: Report, console: Console, *, is_full: bool = False) -> None:
+def show(report: Report, console: Console, medium: Medium = "terminal") -> None:
     """Print the tables and lines; tables that follow each other all have frames, or none has.
 
     Args:
         report: what to print.
         console: where.
-        is_full: whether everything is printed that Markdown has.
+        medium: which items are printed.
     """
     waiting: list[Sheet] = []
     for section in report.sections:
-        for item in _of(section.items, "markdown" if is_full else "terminal"):
+        for item in of_medium(section, medium):
             if isinstance(item, Sheet):
                 waiting.append(item)
             elif not isinstance(item, Markup):
@@ -135,10 +141,10 @@ def titled(own: Sheet) -> Markup:
     return join((element("h3", own.title[:1].upper() + own.title[1:]), html_sheet(own)))
 
 
-def _of(items: Iterable[Item], medium: Medium) -> list[Sheet | Markup | Part | str]:
-    """The items that a medium has."""
+def of_medium(section: Section, medium: Medium) -> list[Sheet | Markup | Part | str]:
+    """The items of a section that a medium has."""
     found: list[Sheet | Markup | Part | str] = []
-    for item in items:
+    for item in section.items:
         if not isinstance(item, Only):
             found.append(item)
         elif medium in item.media:

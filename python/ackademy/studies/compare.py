@@ -9,23 +9,19 @@ from html import escape
 from pathlib import Path
 from typing import TypeAlias, cast
 
-import numpy as np
-
 from ackademy import _core
 from ackademy.backends import Backend, check_backend, controllers, schemes
 from ackademy.backends.runs import ScenarioLike, text_of
 from ackademy.backends.tables import frame_html, frame_text
 from ackademy.errors import AckademyError
 from ackademy.lazy import pl
-from ackademy.render import report as render
-from ackademy.render.html import svg
+from ackademy.render.figures import Figure, of_section
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.page import tabs
 from ackademy.render.html.plane import Cloud, legend, plane
-from ackademy.render.html.plot import Axis
 from ackademy.render.html.series import Strip, strips
+from ackademy.render.html.svg import Width
 from ackademy.render.kernel_notes import kernel_section
-from ackademy.render.notebook import Figure
 from ackademy.render.numbers import counted, runs_told
 from ackademy.render.report import Report, Section
 from ackademy.render.sheet import Head, Line, Part, Sheet, head_of
@@ -62,10 +58,8 @@ class Comparison:
 
     results: Results
     """the numbers of single runs, and estimates over them"""
-    page: str
-    """the HTML report, complete in itself"""
-    svg: str
-    """throughput against delay, a panel per scenario"""
+    report: Report
+    """what `ackademy compare` prints and writes"""
 
     @property
     def estimates(self) -> pl.DataFrame:
@@ -85,9 +79,16 @@ class Comparison:
         """
         return self.results.pivot(metric)
 
-    def plot(self) -> Figure:
-        """The report: throughput against delay, every number, one run over time."""
-        return Figure(self.page, self.svg, "throughput against delay")
+    def plot(self, width: Width = "screen") -> Figure:
+        """Throughput against delay, a panel per scenario.
+
+        Args:
+            width: of a `screen`, or of a `column` or `page` of a paper.
+
+        Raises:
+            AckademyError: if there is no such width.
+        """
+        return of_section(self.report, "plane", "throughput against delay", width)
 
     def __repr__(self) -> str:
         shown = frame_text(self.table())
@@ -98,7 +99,7 @@ class Comparison:
             f"<p>{escape(metric)}</p>{frame_html(self.table(metric))}"
             for metric in self.estimates["metric"].unique(maintain_order=True)
         ]
-        return "".join([self.svg, *tables])
+        return "".join([self.plot().svg, *tables])
 
 
 def compare(
@@ -155,7 +156,7 @@ def _measured(rows: Sequence[measured.Row], folder: Path, engine: engines.Engine
         raise AckademyError(ran.failures[0].error)
     found = measured.measure(rows, folder)
     results = measured.tables(STUDY, found)
-    return Comparison(results, render.page(report(found, folder)), drawing(found))
+    return Comparison(results, report(found, folder))
 
 
 def _schemes(cc: Schemes) -> list[schemes.Scheme]:
@@ -210,27 +211,6 @@ def report(found: Sequence[Measured], folder: Path, command: str = "") -> Report
         ],
         command=command,
     )
-
-
-def drawing(found: Sequence[Measured]) -> str:
-    """Throughput against delay as an SVG: a panel per scenario, a dot per run."""
-    panels = []
-    for scenario, rows in _by_scenario(found).items():
-        lines = [
-            svg.Line(
-                own.row.name.scheme,
-                own.values["delay_mean_ms"],
-                own.values["throughput_mean_mbps"],
-            )
-            for own in rows
-        ]
-        known = [values[np.isfinite(values)] for line in lines for values in (line.x, line.y)]
-        x, y = (np.concatenate([np.zeros(1), *known[side::2]]) for side in (0, 1))
-        across = Axis(0.0, 1.08 * float(x.max()) or 1.0, "delay above the empty path, ms")
-        up = Axis(0.0, 1.08 * float(y.max()) or 1.0)
-        title = f"{scenario}: throughput, Mb/s"
-        panels.append(svg.Panel(title, across, up, lines, height=220, is_dots=True))
-    return svg.figure(panels)
 
 
 def sheet(found: Sequence[Measured]) -> Sheet:

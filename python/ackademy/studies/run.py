@@ -31,14 +31,13 @@ from ackademy.backends.runs import (
 from ackademy.backends.tables import NAMES, Columns, Tables
 from ackademy.errors import AckademyError
 from ackademy.lazy import pl
-from ackademy.render import report as render
 from ackademy.render.exports import to_json
+from ackademy.render.figures import Figure, of_section
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.series import Strip, strips
-from ackademy.render.html.series import drawing as series_drawing
+from ackademy.render.html.svg import Width
 from ackademy.render.kernel_notes import kernel_section
-from ackademy.render.notebook import Figure
 from ackademy.render.numbers import significant
 from ackademy.render.report import Item, Report, Section, in_terminal, on_page
 from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell, head_of
@@ -106,11 +105,16 @@ class Run(Tables):
             self._measured.append(measure(self))
         return self._measured[0]
 
-    def plot(self) -> Figure:
-        """Window, queue and throughput over time; simulates again if there is no time series.
+    def plot(self, width: Width = "screen") -> Figure:
+        """Throughput, RTT, losses, queue and window over time.
+
+        Simulates again if there is no time series.
+
+        Args:
+            width: of a `screen`, or of a `column` or `page` of a paper.
 
         Raises:
-            AckademyError: for a run on the kernel without a time series.
+            AckademyError: for a run on the kernel without a time series, or another width.
         """
         sampled = self
         if not self.height("flow_series"):
@@ -119,7 +123,7 @@ class Run(Tables):
             step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
             sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
         about = f"{self.scenario.name}, seed {self.seed}, over time"
-        return Figure(render.page(report(sampled)), drawing(sampled), about)
+        return of_section(report(sampled), "time", about, width)
 
     def __repr__(self) -> str:
         return f"Run of {self.scenario.name}, seed {self.seed}\n{self.metrics()!r}{self._hint()}"
@@ -239,11 +243,6 @@ def report(run: Run, command: str = "") -> Report:
     )
 
 
-def drawing(run: Run) -> str:
-    """One run over time as an SVG."""
-    return series_drawing(_strip(run))
-
-
 def _flow_sections(run: Run, found: Metrics) -> list[Section]:
     """Completion times, if there are many, then the flows."""
     title = f"{run.scenario.name}, seed {run.seed}, {run.scenario.duration_s:g} s"
@@ -257,7 +256,9 @@ def _flow_sections(run: Run, found: Metrics) -> list[Section]:
     shown: list[Item] = [on_page(flows("", run, ROWS_MAX))]
     own = Section("flows", "Flows", _hidden(n_flows, ROWS_MAX, "flows"), shown)
     if times is None:
-        shown += [in_terminal(flows(title, run, FLOWS_MAX)), in_terminal(more + jain)]
+        said = more + (jain if n_flows > 1 else "")
+        shown += [in_terminal(flows(title, run, FLOWS_MAX))]
+        shown += [in_terminal(said)] if said else []
         return [*over_time, own]
     finished = f"{times.fct_ms.size} of {n_flows} flows finished a transfer"
     everything = "Every flow is in --csv, --json and --parquet. "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ackademy.lazy import pl
-from ackademy.render.html import svg
-from ackademy.render.html.plot import Axis, thin
+from ackademy.render.html import charts, svg
+from ackademy.render.html.markup import element
+from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.numbers import padded
 
 N_BUCKETS = 300
@@ -36,12 +37,15 @@ def rewards(curves: Mapping[str, pl.DataFrame]) -> str:
 
 
 def _figure(panels: Sequence[tuple[pl.DataFrame, str, str]]) -> str:
-    """Panels one below the other: the curve, its column and its title."""
+    """Charts one below the other: the curve, its column and its title."""
     drawn = []
     for index, (curve, name, title) in enumerate(panels):
         x, y = (curve[own].cast(pl.Float64).to_numpy() for own in ("decisions", name))
         label = "decisions of all agents" if index == len(panels) - 1 else ""
         across = Axis(0.0, float(max(x, default=0.0)) or 1.0, label)
         up = Axis(*padded(float(min(y, default=0.0)), float(max(y, default=1.0))), n_ticks=3)
-        drawn.append(svg.Panel(title, across, up, [svg.Line("", *thin(x, y, N_BUCKETS))]))
-    return svg.figure(drawn)
+        frame = Frame(across, up)
+        line = element("path", class_="line s1", d=frame.line(*thin(x, y, N_BUCKETS)))
+        drawn += [element("div", title, class_="strip-title"),
+                  frame.draw([line], label=title, class_="wide")]  # fmt: skip
+    return svg.figure(charts.panels(element("article", *drawn, class_="strip")))

@@ -1,4 +1,4 @@
-"""One run over time: cwnd, RTT, queue, losses and throughput, one below the other."""
+"""One run over time: throughput, RTT, losses, queue and cwnd, one below the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ackademy.lazy import pl
-from ackademy.render.html import svg
 from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.plot import Axis, Frame, thin
 from ackademy.render.html.shapes import key, legend
@@ -44,39 +43,20 @@ def strips(runs: Sequence[Strip]) -> Markup:
     """Cards side by side, with equal axes so that they can be compared."""
     drawn = [(run, _charts(run)) for run in runs]
     tops = [max(tops) for tops in zip(*(map(_top, charts) for _, charts in drawn), strict=True)]
-    end = max(_end(charts[0]) for _, charts in drawn) or 1.0
+    end = max(_end(chart) for _, charts in drawn for chart in charts) or 1.0
     cards = [_card(run, charts, tops, end) for run, charts in drawn]
     return element("div", join(cards), class_="strips")
-
-
-def drawing(run: Strip) -> str:
-    """The charts of one run as an SVG for a notebook or a file."""
-    charts = _charts(run)
-    end = _end(charts[0]) or 1.0
-    panels = []
-    for index, chart in enumerate(charts):
-        label = "time, s" if index == len(charts) - 1 else ""
-        lines = [svg.Line(name, *thin(time, v, N_BUCKETS)) for name, time, v in chart.lines]
-        if chart.title == "queue":  # one line of a link among lines of flows
-            lines = [svg.Line(_of_link(line.name), line.x, line.y) for line in lines]
-        axes = Axis(0.0, end, label, n_ticks=6), Axis(0.0, 1.08 * _top(chart) or 1.0, n_ticks=3)
-        panels.append(svg.Panel(f"{chart.title}, {chart.unit}", *axes, lines))
-    return svg.figure(panels)
-
-
-def _of_link(name: str) -> str:
-    return f"queue of {name}"
 
 
 def _charts(run: Strip) -> list[_Lines]:
     """What is drawn of a run, from top to bottom."""
     flows = _by_flow(run)
     return [
-        _of_flows("cwnd", "packets", flows, "cwnd_packets"),
-        _of_flows("RTT", "ms", flows, "srtt_ms"),
-        _queue(run),
-        _of_flows("lost so far", "packets", flows, "lost_packets"),
         _throughput(flows),
+        _of_flows("RTT", "ms", flows, "srtt_ms"),
+        _of_flows("lost so far", "packets", flows, "lost_packets"),
+        _queue(run),
+        _of_flows("cwnd", "packets", flows, "cwnd_packets"),
     ]
 
 
@@ -119,7 +99,7 @@ def _chart(chart: _Lines, run: Strip, top: float, end: float, *, x_label: str) -
         )
         for index, (name, time, values) in enumerate(chart.lines)
     ]
-    title = element("div", element("b", chart.title), f" {chart.unit}", class_="strip-title")
+    title = element("div", element("b", chart.title), f", {chart.unit}", class_="strip-title")
     drawing = frame.draw(
         lines,
         label=f"{chart.title} of {run.name} over time",
@@ -190,4 +170,4 @@ def _top(chart: _Lines) -> float:
 
 
 def _end(chart: _Lines) -> float:
-    return max((float(time[-1]) for _, time, _ in chart.lines if time.size), default=1.0)
+    return max((float(time[-1]) for _, time, _ in chart.lines if time.size), default=0.0)

@@ -9,7 +9,7 @@ from ackademy.render.html.markup import Markup, element, join
 from ackademy.render.html.shapes import terms
 from ackademy.render.numbers import significant
 from ackademy.render.report import Item as ReportItem
-from ackademy.render.report import Only, Report, Section, in_terminal
+from ackademy.render.report import Only, Report, Section, in_brief, in_terminal
 from ackademy.render.sheet import Part, Style
 from ackademy.stats.claims import Checked, CheckedCase
 from ackademy.stats.metrics import metric_of
@@ -17,11 +17,13 @@ from ackademy.studies.reproduce.files import Assumption, Item, Paper
 
 VERDICTS = {
     "holds": "holds",
-    "does not hold": "fails",
     "undecided": "undecided",
+    "does not hold": "fails",
     "not run": "absent",
 }
-"""by verdict, the class of its badge"""
+"""by verdict, in order of their lists, the class of its badge"""
+SIGNS = {"holds": "✓", "does not hold": "✗", "undecided": "≈", "not run": "–"}
+"""by verdict, as on the page"""
 STYLES: Mapping[str, Style] = {"holds": "good", "does not hold": "bad", "undecided": "warn"}
 """by verdict, in a terminal"""
 
@@ -51,19 +53,30 @@ def claims_section(claims: Sequence[Checked], against: str) -> list[Section]:
     if not claims:
         return []
     holding = sum(checked.verdict == "holds" for checked in claims)
+    told = f"{holding} of {len(claims)} claims of the paper hold"
     items: list[ReportItem] = [
         claims_list((f"{describe(own)} ({own.claim.where})", own) for own in claims),
-        in_terminal(Part(f"{holding} of {len(claims)} claims of the paper hold", "bold")),
+        Only(Part(told, "bold"), ("terminal", "brief")),
+        *(in_brief(_verdict(own)) for own in sorted(claims, key=_rank)),
     ]
     for own in claims:
         if own.verdict != "holds":
             words = f"  {own.verdict}: {own.claim.text}"
             items.append(in_terminal(Part(words, STYLES.get(own.verdict, "dim"))))
             items.append(in_terminal(f"    {describe(own)}"))
-        told = f"- {own.verdict}: {own.claim.text} {describe(own)} ({own.claim.where})"
-        items.append(Only(told, ("markdown",)))
+        words = f"- {own.verdict}: {own.claim.text} {describe(own)} ({own.claim.where})"
+        items.append(Only(words, ("markdown",)))
     lead = f"Each sentence is held against {against}."
     return [Section("claims", "What the paper says", lead, items)]
+
+
+def _rank(own: Checked) -> int:
+    """Its place in a list: first those that hold."""
+    return list(VERDICTS).index(own.verdict)
+
+
+def _verdict(own: Checked) -> Part:
+    return Part(f"{SIGNS[own.verdict]} {own.claim.text}", STYLES.get(own.verdict, "dim"))
 
 
 def claims_list(claims: Iterable[tuple[str, Checked]]) -> Markup:

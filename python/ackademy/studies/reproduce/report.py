@@ -15,8 +15,8 @@ from ackademy.render.html.page import tabs
 from ackademy.render.html.plane import Cloud, legend, plane
 from ackademy.render.html.series import Strip, strips
 from ackademy.render.numbers import NONE, percent, runs_told, significant, with_interval
-from ackademy.render.report import Item, Only, Report, Section, in_terminal
-from ackademy.render.sheet import Cell, Head, Line, Part, Sheet
+from ackademy.render.report import Item, Only, Report, Section, in_brief, in_terminal
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, cell
 from ackademy.runner import experiments
 from ackademy.stats.intervals import NOMINAL, Interval
 from ackademy.stats.metrics import metric_of
@@ -83,6 +83,7 @@ def _number_sections(reproduction: Reproduction, *, on_page: bool) -> list[Secti
     item = reproduction.experiment.item
     whole = published(reproduction, colours(reproduction))
     items: list[Item] = [Only(whole, ("html", "markdown") if on_page else ("markdown",))]
+    items += [in_brief(by_group(reproduction))]
     items += [in_terminal(short(reproduction)), in_terminal(_short_notes(reproduction))]
     table = Section("table", f"{item}, number by number", lead, items)
     columns = _differences(reproduction)
@@ -314,6 +315,22 @@ def short(result: Reproduction) -> Sheet:
     heads = tuple(Head(metric_of(name).label, metric_of(name).unit) for name in metrics)
     title = f"{experiment.item}: {experiment.title} (published | ours)"
     return Sheet(title, (Head("scheme"),), heads, tuple(lines), "group")
+
+
+def by_group(result: Reproduction) -> Sheet:
+    """A line per scheme and a column per group, of one metric: M_e if it is in the table."""
+    names = result.experiment.metrics
+    metric = "m_e" if "m_e" in names else next(iter(names), "throughput_mean_mbps")
+    rows = {own.printed.name: own for own in result.rows if not own.printed.fitted}
+    groups = list(dict.fromkeys(group for _, group in rows))
+    lines = []
+    for scheme in dict.fromkeys(scheme for scheme, _ in rows):
+        own = [rows.get((scheme, group)) for group in groups]
+        cells = tuple(_short_cell(one, metric) if one else cell(NONE) for one in own)
+        lines.append(Line((Part(scheme),), cells))
+    what = f"{metric_of(metric).label} {metric_of(metric).unit}".rstrip()
+    title = f"{result.experiment.item}: {result.experiment.title} ({what}, published | ours)"
+    return Sheet(title, (Head("scheme"),), tuple(map(Head, groups)), tuple(lines))
 
 
 def _short_cell(own: Reproduced, metric: str) -> Cell:
