@@ -30,6 +30,7 @@ COMMANDS = (
     "certify",
     "stress",
     "zoo",
+    "doctor",
 )
 
 

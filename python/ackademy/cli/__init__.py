@@ -41,6 +41,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.listing:schema_command",
         "Print the JSON Schema of scenario files.",
     ),
+    "doctor": (
+        "ackademy.cli.doctor:doctor_command",
+        "Show what is installed, and how to add the rest.",
+    ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
     "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.cli.train:train_command", "Train a controller by a recipe."),
