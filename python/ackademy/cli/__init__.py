@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "schema": (
         "ackademy.cli.listing:schema_command",
-        "Print the JSON Schema of scenario files.",
+        "Print the JSON Schema of a kind of files.",
     ),
     "doctor": (
         "ackademy.cli.doctor:doctor_command",
