@@ -46,6 +46,18 @@ def build_daemon() -> str:
     return "a wheel has no ackademyd: build it from the source distribution, crates/net"
 
 
+def site() -> Path:
+    """The folder of the built documentation."""
+    return ROOT / "site"
+
+
+def build_site() -> str:
+    """What to do where the documentation is not built."""
+    if is_checkout():
+        return f"build them with `make docs` in {ROOT}"
+    return "a wheel has no pages: build them in the source distribution, tools/docs_site.py"
+
+
 def _origin() -> str:
     """The file or address that the package was installed from; empty for an index."""
     try:

@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.listing:schema_command",
         "Print the JSON Schema of a kind of files.",
     ),
+    "docs": ("ackademy.cli.docs:docs_command", "Open the documentation in a browser."),
     "doctor": (
         "ackademy.cli.doctor:doctor_command",
         "Show what is installed, and how to add the rest.",
