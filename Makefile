@@ -32,7 +32,7 @@ HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
 .PHONY: help system build ackademyd python demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
-	format lint deny msrv peers fuzz wasm clean
+	format lint deny msrv peers fuzz wasm docs schemas clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ test-python: ackademyd python
 
 # What the Python tests need in .venv.
 python: $(UV)
-	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra train
+	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra train --group docs
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project
@@ -135,6 +135,14 @@ peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libn
 	command -v ns >/dev/null && test -f /usr/include/ns3/core-module.h || \
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
 	PYTHONPATH=tools $(BIN)python -m ns_peers
+
+docs: build ## the documentation site in site/, with rustdoc's pages; `ackademy docs` opens it
+	$(UV) sync --locked --quiet --inexact --group docs
+	cargo doc --package ackademy --no-deps --quiet
+	$(BIN)python tools/docs_site.py --rust target/doc
+
+schemas: python ## data/schemas: the JSON Schemas of all kinds of files, from the parsers
+	$(BIN)python tools/schemas.py
 
 wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown

@@ -66,17 +66,22 @@ def test_a_checkout_adds_an_extra_with_make() -> None:
     ("url", "command"),
     [
         (None, "`pip install 'ackademy[onnx]'`"),
-        ("file:///tmp/own.whl", "`pip install 'ackademy[onnx] @ file:///tmp/own.whl'`"),
+        ("file:{here}/own.whl", "`pip install 'ackademy[onnx] @ file:{here}/own.whl'`"),
+        (
+            "file:{here}/old.whl",
+            "pip, with [onnx] after the path of the wheel (file:{here}/old.whl is gone)",
+        ),
     ],
 )
 def test_a_wheel_adds_an_extra_from_where_it_came(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, url: str | None, command: str
 ) -> None:
-    text = json.dumps({"url": url, "archive_info": {}}) if url else None
+    (tmp_path / "own.whl").touch()
+    text = json.dumps({"url": url.format(here=tmp_path)}) if url else None
     found = SimpleNamespace(read_text=lambda _: text)
     monkeypatch.setattr(installation, "ROOT", tmp_path)
     monkeypatch.setattr(installation, "distribution", lambda _: found)
-    assert installation.add_extra("onnx") == command
+    assert installation.add_extra("onnx") == command.format(here=tmp_path)
     assert "make" not in installation.build_daemon()
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "generate_trace",
     "interval_metrics",
     "observation_features",
+    "ranges",
     "schema",
     "simulate",
     "truth_columns",
@@ -762,8 +763,15 @@ class Distribution:
 def controllers() -> list[ControllerInfo]:
     """Every controller in the table, by name."""
 
-def schema() -> str:
-    """JSON Schema of scenario files."""
+def schema(kind: str) -> str:
+    """JSON Schema of `scenario`, `distribution` or `policy`; the structure without ranges.
+
+    Raises:
+        ValueError: for any other kind.
+    """
+
+def ranges(read: Callable[[], object]) -> list[tuple[str, float, float]]:
+    """The ranges that the core's parsers check while `read` runs: path, least, largest value."""
 
 def fits(pattern: str, name: str) -> bool:
     """Whether a pattern, in which `*` is any characters and `?` is one, is this name.

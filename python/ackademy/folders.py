@@ -19,8 +19,15 @@ TRAINED = Path("trained")
 """where policies go for which no folder is named"""
 SHIPPED = Path(__file__).parent / "data"
 """what the package brings along: in a checkout, a link to `data/`"""
+SCHEMAS = "schemas"
+"""the folder of the JSON Schemas in `SHIPPED`"""
 CHECKOUT_ONLY = "research/ is only in a source checkout"
 """why a policy that an experiment or a recipe names may be missing"""
+
+
+def schema_file(kind: str) -> Path:
+    """The JSON Schema of a kind of files: `scenario`, `recipe`, ..., `paper`."""
+    return SHIPPED / SCHEMAS / f"{kind}.schema.json"
 
 
 def here_or_above(name: str) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).parents[2]
 """of the source checkout, if this is one"""
@@ -20,7 +21,22 @@ def add_extra(extra: str) -> str:
     if is_checkout():
         return f"`make build EXTRAS={extra}` in {ROOT}"
     url = _origin()
+    if url.startswith("file:") and not Path(unquote(urlsplit(url).path)).exists():
+        return f"pip, with [{extra}] after the path of the wheel ({url} is gone)"
     return f"`pip install 'ackademy[{extra}]{f' @ {url}' if url else ''}'`"
+
+
+def add_package(package: str) -> str:
+    """The command that adds a package of the index to this environment, between backquotes."""
+    tool = "uv pip install --python .venv" if is_checkout() else "pip install"
+    return f"`{tool} '{package}'`"
+
+
+def again() -> str:
+    """What to do where this installation is not whole."""
+    if is_checkout():
+        return f"`make build` in {ROOT}"
+    return "install ackademy again, in a new environment"
 
 
 def build_daemon() -> str:
@@ -28,6 +44,18 @@ def build_daemon() -> str:
     if is_checkout():
         return f"build it with `make ackademyd` in {ROOT}"
     return "a wheel has no ackademyd: build it from the source distribution, crates/net"
+
+
+def site() -> Path:
+    """The folder of the built documentation."""
+    return ROOT / "site"
+
+
+def build_site() -> str:
+    """What to do where the documentation is not built."""
+    if is_checkout():
+        return f"build them with `make docs` in {ROOT}"
+    return "a wheel has no pages: build them in the source distribution, tools/docs_site.py"
 
 
 def _origin() -> str:

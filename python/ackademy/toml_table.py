@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from ackademy import files
+from ackademy import files, table_schema
 from ackademy.errors import ExperimentError, ScenarioError
 
 T = TypeVar("T", bound=str)
@@ -29,6 +30,8 @@ class TomlTable:
 
     values: Mapping[str, object]
     where: str
+    seen: table_schema.TableSchema | None = field(default=None, repr=False, compare=False)
+    """what is read of it, while that is recorded"""
 
     @classmethod
     def read(cls, path: Path) -> TomlTable:
@@ -39,7 +42,7 @@ class TomlTable:
         """
         text = files.read_text(path, error=ExperimentError)
         try:
-            return cls(tomllib.loads(text), str(path))
+            return cls(tomllib.loads(text), str(path), table_schema.opened(path))
         except tomllib.TOMLDecodeError as error:
             raise ExperimentError(f"{path}: {error}") from error
         except RecursionError:
@@ -51,6 +54,8 @@ class TomlTable:
         Raises:
             ExperimentError: naming the first that is not.
         """
+        if self.seen is not None:
+            self.seen.close(allowed)
         for key, value in self.values.items():
             if key not in allowed:
                 raise self.error(key, value, f"no such key, only {', '.join(allowed)}")
@@ -73,10 +78,17 @@ class TomlTable:
         own = [field for field in fields(kind) if field.name not in given]
         self.only(*more, *(field.name for field in own))
         types, found = get_type_hints(kind), dict(given)
-        for field in own:
-            is_needed = field.default is MISSING and field.default_factory is MISSING
-            if is_needed or field.name in self.values:
-                found[field.name] = self._typed(field.name, types[field.name])
+        if self.seen is not None:
+            self.seen.about |= table_schema.described(kind)
+        for each in own:
+            is_needed = each.default is MISSING and each.default_factory is MISSING
+            if self.seen is not None and is_needed:
+                self.seen.needed.add(each.name)
+            if is_needed or each.name in self.values:
+                found[each.name] = self._typed(each.name, types[each.name])
+            elif self.seen is not None:
+                with contextlib.suppress(ExperimentError):
+                    self._typed(each.name, types[each.name])
         return kind(**found)
 
     def _typed(self, key: str, kind: object) -> object:
@@ -92,6 +104,10 @@ class TomlTable:
 
     def string(self, key: str, default: str | None = None) -> str:
         """A text; the default if the key is absent."""
+        self._note(key, {"type": "string"})
+        return self._text(key, default)
+
+    def _text(self, key: str, default: str | None) -> str:
         value = self.values.get(key, default)
         if not isinstance(value, str):
             raise self.error(key, value, "a text")
@@ -99,18 +115,25 @@ class TomlTable:
 
     def choice(self, key: str, allowed: Collection[T], default: T | None = None) -> T:
         """One of some texts; the default if the key is absent."""
-        value = self.string(key, default)
+        self._note(key, {"enum": list(allowed)})
+        value = self._text(key, default)
         for own in allowed:
             if own == value:
                 return own
         raise self.error(key, value, ", ".join(allowed))
 
-    def number(self, key: str, default: float | None = None) -> float:
-        """A finite number from 0; the default if the key is absent."""
-        return self._number(key, default, 0.0, "a finite number from 0")
+    def number(
+        self, key: str, default: float | None = None, most: float = sys.float_info.max
+    ) -> float:
+        """A finite number from 0, perhaps with a largest one; the default if the key is absent."""
+        has_most = most < sys.float_info.max
+        self._note(key, {"type": "number", "minimum": 0, **({"maximum": most} if has_most else {})})
+        allowed = f"a number from 0 to {most:g}" if has_most else "a finite number from 0"
+        return self._number(key, default, 0.0, most, allowed)
 
     def whole(self, key: str, low: int, high: int = 2**63 - 1) -> int:
         """A whole number in a range, both ends allowed."""
+        self._note(key, {"type": "integer", "minimum": low, "maximum": high})
         value = self.values.get(key)
         if type(value) is not int or not low <= value <= high:
             raise self.error(key, value, f"a whole number from {low} to {high}")
@@ -118,6 +141,7 @@ class TomlTable:
 
     def switch(self, key: str, *, default: bool | None = None) -> bool:
         """True or false; the default if the key is absent."""
+        self._note(key, {"type": "boolean"})
         value = self.values.get(key, default)
         if not isinstance(value, bool):
             raise self.error(key, value, "true, false")
@@ -125,10 +149,13 @@ class TomlTable:
 
     def any_number(self, key: str) -> float:
         """A finite number of either sign."""
-        return self._number(key, None, -sys.float_info.max, "a finite number")
+        self._note(key, {"type": "number"})
+        most = sys.float_info.max
+        return self._number(key, None, -most, most, "a finite number")
 
     def strings(self, key: str, default: list[str] | None = None) -> list[str]:
         """A list of texts; the default if the key is absent."""
+        self._note(key, {"type": "array", "items": {"type": "string"}})
         value = self.values.get(key, default)
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             raise self.error(key, value, "a list of texts")
@@ -136,6 +163,7 @@ class TomlTable:
 
     def lists(self, key: str, default: list[list[object]] | None = None) -> list[list[object]]:
         """A list of lists; the default if the key is absent."""
+        self._note(key, {"type": "array", "items": {"type": "array"}})
         value = self.values.get(key, default)
         if not isinstance(value, list) or not all(isinstance(entry, list) for entry in value):
             raise self.error(key, value, "a list of lists")
@@ -148,22 +176,38 @@ class TomlTable:
     def table(self, *keys: str) -> TomlTable:
         """The table below these keys; an empty one if there is none."""
         here: object = self.values
+        seen = self.seen
         for key in keys:
             here = here.get(key, {}) if isinstance(here, Mapping) else None
+            seen = (
+                seen.tables.setdefault(key, table_schema.TableSchema())
+                if seen is not None
+                else None
+            )
         where = ".".join(keys)
         if not isinstance(here, Mapping):
             raise self.error(where, here, "a table")
-        return TomlTable(here, f"{self.where}: {where}")
+        return TomlTable(here, f"{self.where}: {where}", seen)
 
     def tables(self, key: str) -> list[TomlTable]:
         """The tables of an array of them."""
         entries = self.values.get(key, [])
         if not isinstance(entries, list) or not all(isinstance(e, Mapping) for e in entries):
             raise self.error(key, entries, "a list of tables")
-        return [TomlTable(entry, f"{self.where}: {key}[{i}]") for i, entry in enumerate(entries)]
+        seen = self.seen
+        below = seen.lists.setdefault(key, table_schema.TableSchema()) if seen is not None else None
+        return [
+            TomlTable(entry, f"{self.where}: {key}[{i}]", below) for i, entry in enumerate(entries)
+        ]
 
-    def _number(self, key: str, default: float | None, least: float, allowed: str) -> float:
-        value, most = self.values.get(key, default), sys.float_info.max
+    def _note(self, key: str, schema: table_schema.Schema) -> None:
+        if self.seen is not None:
+            self.seen.note(key, schema)
+
+    def _number(
+        self, key: str, default: float | None, least: float, most: float, allowed: str
+    ) -> float:
+        value = self.values.get(key, default)
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)

@@ -7,6 +7,7 @@
 pub mod digest;
 mod hint;
 pub mod histogram;
+pub mod ranges;
 pub mod rng;
 pub(crate) mod toml_error;
 pub mod units;

@@ -1,11 +1,11 @@
-//! The table of controllers and the schema of scenario files.
+//! The table of controllers, and the schemas of the files that the core reads.
 use ackademy::params::{Param, ParamValue};
-use ackademy::scenario::{RANGES, ScenarioSpec};
+use ackademy::policy::DescriptionSpec;
+use ackademy::scenario::{DistributionSpec, ScenarioSpec};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use schemars::transform::RecursiveTransform;
 
 /// Name, purpose, source, settings; of a coupled controller its scope and what takes its place.
 type Entry = (
@@ -43,30 +43,28 @@ pub fn controllers(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// JSON Schema of scenario files, with the ranges of numbers whose unit is in their name.
+/// JSON Schema of a kind of files that the core reads: `scenario`, `distribution` or `policy`.
 #[pyfunction]
-pub fn schema() -> String {
-    let settings = SchemaSettings::default().with_transform(RecursiveTransform(add_ranges));
-    let schema = settings.into_generator().into_root_schema_for::<ScenarioSpec>();
-    serde_json::to_string_pretty(&schema).expect("a schema has no map with keys other than text")
+pub fn schema(kind: &str) -> PyResult<String> {
+    let generator = SchemaSettings::default().into_generator();
+    let schema = match kind {
+        "scenario" => generator.into_root_schema_for::<ScenarioSpec>(),
+        "distribution" => generator.into_root_schema_for::<DistributionSpec>(),
+        "policy" => generator.into_root_schema_for::<DescriptionSpec>(),
+        _ => {
+            let allowed = "scenario, distribution, policy";
+            return Err(PyValueError::new_err(format!("kind = {kind:?}: allowed is {allowed}")));
+        }
+    };
+    Ok(serde_json::to_string(&schema).expect("a schema has no map with keys other than text"))
 }
 
-/// Adds `minimum` and `maximum` to the numbers among a table's properties.
-fn add_ranges(schema: &mut Schema) {
-    let Some(properties) = schema.get_mut("properties").and_then(|found| found.as_object_mut())
-    else {
-        return;
-    };
-    for (name, property) in properties {
-        let range = RANGES.iter().find(|range| name.ends_with(range.0));
-        let kind = property.get("type").map(ToString::to_string).unwrap_or_default();
-        if let Some(&(_, low, high)) = range
-            && kind.contains("number")
-        {
-            property["minimum"] = low.into();
-            property["maximum"] = high.into();
-        }
-    }
+/// The ranges that the core's parsers check while `read` runs: path, least and largest value.
+#[pyfunction]
+pub fn ranges(read: &Bound<'_, PyAny>) -> PyResult<Vec<ackademy::ranges::Seen>> {
+    let mut called = Ok(());
+    let seen = ackademy::ranges::recorded(|| called = read.call0().map(drop));
+    called.map(|()| seen)
 }
 
 fn describe<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {

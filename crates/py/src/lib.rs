@@ -61,6 +61,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rollouts::Rollouts>()?;
     module.add_class::<scenario::Scenario>()?;
     module.add_function(wrap_pyfunction!(catalogue::controllers, module)?)?;
+    module.add_function(wrap_pyfunction!(catalogue::ranges, module)?)?;
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::observation_features, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::interval_metrics, module)?)?;

@@ -39,7 +39,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "schema": (
         "ackademy.cli.listing:schema_command",
-        "Print the JSON Schema of scenario files.",
+        "Print the JSON Schema of a kind of files.",
+    ),
+    "docs": ("ackademy.cli.docs:docs_command", "Open the documentation in a browser."),
+    "doctor": (
+        "ackademy.cli.doctor:doctor_command",
+        "Show what is installed, and how to add the rest.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
     "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),

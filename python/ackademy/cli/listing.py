@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,12 +12,16 @@ from ackademy.backends import controllers
 from ackademy.cli import completion
 from ackademy.cli.bounds import SEED_MAX, finite
 from ackademy.errors import FileError
+from ackademy.folders import schema_file
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 KINDS_LISTED: tuple[lookup.Kind, ...] = ("distribution", "list", "policy", "suite")
 """kinds whose names are printed on one line"""
+
+
+SchemaKind = Literal["scenario", "distribution", "recipe", "suite", "scorecard", "policy", "paper"]
 
 
 def list_command(
@@ -65,13 +69,17 @@ def list_command(
     )
 
 
-def schema_command() -> None:
-    """Print the JSON Schema of scenario files, for editors and generators.
+def schema_command(
+    kind: Annotated[SchemaKind, typer.Argument(help="Kind of file.")] = "scenario",
+) -> None:
+    """Print the JSON Schema of a kind of files, for editors and generators.
 
     Examples:
         ackademy schema > scenario.schema.json
+
+        ackademy schema recipe > recipe.schema.json
     """
-    typer.echo(_core.schema())
+    typer.echo(files.read_text(schema_file(kind)), nl=False)
 
 
 def trace_command(
@@ -129,6 +137,8 @@ def _first_sentence(path: Path) -> str:
         return str(error)
     comment: list[str] = []
     for line in lines:
+        if line.startswith("#:"):  # for editors
+            continue
         if not line.startswith("#"):
             break
         comment.append(line.lstrip("# "))

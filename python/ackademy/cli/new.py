@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ackademy.cli import templates
+from ackademy.files import write
 
 
 def new_command(
@@ -15,7 +17,8 @@ def new_command(
 ) -> None:
     """Write a controller, reward, scenario, experiment, policy or notebook that runs as it is.
 
-    Nothing is overwritten.
+    Nothing is overwritten. The first line of a TOML file names the JSON Schema of its kind, which
+    is written to the folder .ackademy: editors check and complete the file by it.
 
     Examples:
         ackademy new controller mine        # mine.py with a class Mine
@@ -34,7 +37,10 @@ def new_command(
     """
     made = templates.files(kind, name)
     templates.write(made)
-    for path in made:
+    schemas = templates.schemas(made)
+    for path, text in schemas.items():
+        write(Path(path), text)
+    for path in [*made, *schemas]:
         typer.echo(f"wrote {path}")
     for command in templates.commands(kind, name):
         typer.echo(f"next: {command}")

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 from ackademy.errors import AckademyError
+from ackademy.files import read_bytes
 from ackademy.files import write as write_file
+from ackademy.folders import schema_file
 
 Kind = Literal["controller", "coupled", "reward", "scenario", "experiment", "policy", "notebook"]
+EDITORS = ".ackademy"
+"""folder of the JSON Schemas, which editors find by the first line of a file"""
 Files = Mapping[str, bytes]
 """content by path, relative to the current folder"""
 
@@ -222,6 +226,18 @@ def write(made: Files) -> None:
         write_file(Path(name), content)
 
 
+def schemas(made: Files) -> Files:
+    """The JSON Schemas that the first lines of files name, unless they are there already."""
+    found = {}
+    for content in made.values():
+        if line := re.match(rb"#:schema \S*/(\w+)\.schema\.json\n", content):
+            kind = line[1].decode()
+            path, text = Path(EDITORS, f"{kind}.schema.json"), read_bytes(schema_file(kind))
+            if not path.is_file() or path.read_bytes() != text:
+                found[path] = text
+    return {str(path): text for path, text in found.items()}
+
+
 def commands(kind: Kind, name: str) -> list[str]:
     """What to do with the files, as command lines."""
     return {
@@ -235,6 +251,12 @@ def commands(kind: Kind, name: str) -> list[str]:
         "notebook": [f"jupyter lab {name}.ipynb"],
         "policy": [f"ackademy compare deep_buffer --cc cubic,{name}", f"ackademy zoo {name}"],
     }[kind]
+
+
+def _linked(path: str, kind: str, text: str) -> Files:
+    """A TOML file whose first line names the schema of its kind, for editors."""
+    up = "../" * path.count("/") or "./"
+    return {path: f"#:schema {up}{EDITORS}/{kind}.schema.json\n{text}".encode()}
 
 
 def _class(name: str) -> str:
@@ -272,9 +294,9 @@ def _experiment(name: str) -> Files:
     one_flow = SCENARIO.replace("count = 2\n", "").replace("start_spread_s = 1\n", "")
     about = "# Which buffer does a controller need?\n"
     return {
-        f"{folder}/paper.toml": PAPER.encode(),
-        f"{folder}/table1.toml": ITEM.encode(),
-        f"{folder}/scenario.toml": (about + one_flow.partition("\n")[2]).encode(),
+        **_linked(f"{folder}/paper.toml", "paper", PAPER),
+        **_linked(f"{folder}/table1.toml", "paper", ITEM),
+        **_linked(f"{folder}/scenario.toml", "scenario", about + one_flow.partition("\n")[2]),
     }
 
 
@@ -296,7 +318,7 @@ def _policy(name: str) -> Files:
     made = {"command": f"ackademy new policy {name}"}
     text = policy_files.policy_text(about, OBSERVES_AND_ACTS, layers, made)
     return {
-        f"{name}/policy.toml": text.encode(),
+        **_linked(f"{name}/policy.toml", "policy", text),
         f"{name}/weights.safetensors": policy_files.bytes_of(weights),
     }
 
@@ -305,7 +327,7 @@ _TEMPLATES: Mapping[Kind, Callable[[str], Files]] = {
     "controller": lambda name: _python(CONTROLLER, name),
     "coupled": lambda name: _python(COUPLED, name),
     "reward": lambda name: _python(REWARD, name),
-    "scenario": lambda name: {f"{name}.toml": SCENARIO.encode()},
+    "scenario": lambda name: _linked(f"{name}.toml", "scenario", SCENARIO),
     "experiment": _experiment,
     "notebook": _notebook,
     "policy": _policy,

@@ -158,7 +158,7 @@ def _rows(entry: TomlTable, rows: Sequence[RowName]) -> list[RowName]:
         return [_known(entry, entry.strings("row"), rows)]
     value = entry.values["rows"]
     if isinstance(value, str):
-        found = [row for row in rows if row[0] == value]
+        found = [row for row in rows if row[0] == entry.string("rows")]
     else:
         found = [_known(entry, words, rows) for words in entry.lists("rows")]
     if not found:
@@ -173,9 +173,10 @@ def _against(
     if value is None:
         return None
     if isinstance(value, str):
-        return [_known(entry, [value, group], rows) for _, group in chosen]
+        scheme = entry.string("against")
+        return [_known(entry, [scheme, group], rows) for _, group in chosen]
     if isinstance(value, list) and all(isinstance(words, list) for words in value):
-        found = [_known(entry, words, rows) for words in value]
+        found = [_known(entry, words, rows) for words in entry.lists("against")]
         if len(found) != len(chosen):
             raise entry.error("against", value, f"one row, or {len(chosen)} rows")
         return found

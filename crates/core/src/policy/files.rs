@@ -3,6 +3,7 @@
 use super::SpecError;
 use super::nn::Fault;
 use super::safetensors::Tensors;
+use crate::ranges::note;
 use crate::toml_error;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,6 +28,7 @@ pub(super) struct Files<'a> {
 /// The table that names the controller for invalid actions; CUBIC is the only one. That of a flow's policy
 /// may hold more (`guard.rs`).
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GuardSpec {
     #[serde(default, rename = "fallback")]
@@ -35,6 +37,7 @@ pub(super) struct GuardSpec {
 
 /// The controller that takes over after an invalid action.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Fallback {
     #[default]
@@ -67,6 +70,7 @@ impl<'a> Files<'a> {
 
     /// Checks the first two fields of `policy.toml`.
     pub(super) fn check_head(&self, format: u64, about: &str) -> Result<(), String> {
+        note("format", FORMAT as f64, FORMAT as f64);
         if format != FORMAT {
             let problem = format!("= {format}: allowed is {FORMAT}");
             return Err(self.in_line(SpecError::at("format", problem)));

@@ -23,8 +23,10 @@ pub struct Policy {
 
 /// The fields of `policy.toml`.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct Description {
+#[cfg_attr(feature = "schema", schemars(rename = "FlowPolicy"))]
+pub struct Description {
     format: u64,
     about: String,
     observation: ObservationSpec,
@@ -39,6 +41,7 @@ struct Description {
     guard: GuardTable,
     /// Provenance, for people; only checked to be a table.
     #[serde(default, rename = "made")]
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     _made: toml::Table,
 }
 

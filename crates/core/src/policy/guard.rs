@@ -10,6 +10,7 @@ const OUTSIDE_MAX: u32 = 16;
 
 /// The table `guard` of a flow's policy.
 #[derive(Debug, Default, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(super) struct GuardTable {
     #[serde(default, rename = "fallback")]

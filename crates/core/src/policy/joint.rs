@@ -7,6 +7,7 @@ use super::nn::{Fault, LayerSpec, Network, Returns, Scratch, Shape};
 use super::safetensors::Tensors;
 use super::{ACTION_MAX, InvalidAction, SpecError};
 use crate::decision::AgentState;
+use crate::ranges::note;
 use crate::toml_error;
 use crate::units::Span;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ const OUTPUTS_MAX: usize = 4096;
 
 /// What happens to a window between two decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Between {
     /// It is the agent's: a loss does not change it.
@@ -40,6 +42,7 @@ pub enum Between {
 
 /// Table `host`: the connections, and what their numbers are divided by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct JointSpec {
     /// Subflows of a connection; 2.
@@ -71,6 +74,7 @@ impl JointSpec {
     ///
     /// The field, its value and what is allowed.
     pub fn check(&self) -> Result<(), SpecError> {
+        note("host.paths", PATHS_MIN as f64, PATHS_MAX as f64);
         if !(PATHS_MIN..=PATHS_MAX).contains(&self.paths) {
             let allowed = format!("a whole number in [{PATHS_MIN}, {PATHS_MAX}]");
             let problem = format!("= {}: allowed is {allowed}", self.paths);
@@ -85,6 +89,7 @@ impl JointSpec {
             ("epoch_ms", self.epoch_ms.unwrap_or(10.0), 10.0..=1e5),
         ];
         for (name, value, range) in ranges {
+            note(&format!("host.{name}"), *range.start(), *range.end());
             if !range.contains(&value) {
                 let (low, high) = range.into_inner();
                 let problem = format!("= {value}: allowed is a number in [{low}, {high}]");
@@ -163,8 +168,10 @@ pub struct JointPolicy {
 
 /// The fields of `policy.toml`.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct Description {
+#[cfg_attr(feature = "schema", schemars(rename = "HostPolicy"))]
+pub struct Description {
     format: u64,
     about: String,
     host: JointSpec,
@@ -174,6 +181,7 @@ struct Description {
     _guard: GuardSpec,
     /// Provenance, for people; only checked to be a table.
     #[serde(default, rename = "made")]
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     _made: toml::Table,
 }
 

@@ -38,6 +38,17 @@ pub use crate::decision::{
 pub use features::{FEATURES, Feature};
 pub use files::{ERROR_MAX, FILES};
 pub use folder::{NetworkAgent, Policy};
+
+/// `policy.toml` of a policy of single flows, or of one of a host.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+pub enum DescriptionSpec {
+    /// Of single flows.
+    Flow(folder::Description),
+    /// Of all connections of a host.
+    Host(joint::Description),
+}
 pub use spec::{
     ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, HISTORY_MAX, MapSpec, ObservationSpec,
     PolicySpec, RttMinSpec, SpecError, StartSpec, Step, WhenSpec,

@@ -3,6 +3,7 @@
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
 use crate::law::own_queue::EXPONENT_MAX;
+use crate::ranges::note;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -21,6 +22,7 @@ const VALUE_MAX: usize = 80;
 
 /// All five tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicySpec {
     /// What the agent observes.
@@ -39,6 +41,7 @@ pub struct PolicySpec {
 
 /// Table `observation`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ObservationSpec {
     /// Names out of [`FEATURES`], in the order of a vector.
@@ -53,6 +56,7 @@ pub struct ObservationSpec {
 
 /// Over what the smallest round trip is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RttMinSpec {
     /// The whole flow.
@@ -64,6 +68,7 @@ pub enum RttMinSpec {
 
 /// Table `decision`: a decision is due with the first acknowledgement at or after the end of an interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DecisionSpec {
     /// How long an interval is.
@@ -78,6 +83,7 @@ pub struct DecisionSpec {
 
 /// How long an interval is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ClockSpec {
     /// `times` smoothed round trips.
@@ -92,6 +98,7 @@ pub enum ClockSpec {
 
 /// Table `action`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActionSpec {
     /// What an action changes.
@@ -117,6 +124,7 @@ pub struct ActionSpec {
 
 /// When actions apply. Elsewhere they are zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum WhenSpec {
     /// At all times.
@@ -135,6 +143,7 @@ impl WhenSpec {
 
 /// What an action changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MapSpec {
     /// The window, by one of `steps`.
@@ -152,6 +161,7 @@ pub enum MapSpec {
 
 /// Table `bounds`, in packets of the flow's size, per round trip where a rate is bounded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct BoundsSpec {
     /// Smallest window, in [1, 1e6].
@@ -164,6 +174,7 @@ pub struct BoundsSpec {
 
 /// Table `start`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartSpec {
     /// Whether `NewReno`'s slow start comes first, until a loss, a round trip above 1.25 times the
@@ -373,6 +384,7 @@ impl ObservationSpec {
             let allowed = format!("1 to {FEATURES_MAX} names");
             return Err(fault("observation.features", format!("{:?}", self.features), &allowed));
         }
+        note("observation.history", 1.0, f64::from(HISTORY_MAX));
         if !(1..=HISTORY_MAX).contains(&self.history) {
             let allowed = format!("a whole number in [1, {HISTORY_MAX}]");
             return Err(fault("observation.history", self.history, &allowed));
@@ -410,6 +422,7 @@ impl ActionSpec {
     fn check(&self) -> Result<(), SpecError> {
         number("action.scale", self.scale, 1e-6, 10.0)?;
         number("action.limit", self.limit, 1.0, 1e6)?;
+        note("action.exponent", 0.0, EXPONENT_MAX);
         if let Some(exponent) = self.exponent {
             if self.map != MapSpec::OwnQueue {
                 let allowed = "nothing, unless map = \"own_queue\"";
@@ -483,6 +496,7 @@ fn is(value: f64, wanted: f64) -> bool {
 }
 
 fn number(path: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {
+    note(path, low, high);
     if (low..=high).contains(&value) {
         return Ok(());
     }

@@ -1,4 +1,5 @@
 //! Values of a scenario within their ranges, and values set by a dotted path.
+use crate::ranges::note;
 use crate::toml_error::Fault;
 use crate::units::Span;
 use std::collections::BTreeSet;
@@ -8,20 +9,9 @@ pub(super) const SECONDS_MAX: f64 = 1e8;
 pub(super) const MILLIS_MAX: f64 = 1e7;
 pub(super) const MBPS_MAX: f64 = 1e6;
 
-/// Ending of a number's name, the least and the largest value that any number so named may have. What one of them
-/// may be in its place is a part of that, and may depend on others.
-#[cfg(feature = "schema")]
-pub const RANGES: &[(&str, f64, f64)] = &[
-    ("_ms", 0.0, MILLIS_MAX),
-    ("_s", 0.0, SECONDS_MAX),
-    ("_mbps", 0.0, MBPS_MAX),
-    ("ratio", 0.0, 1.0),
-    ("_loss", 0.0, 1.0),
-    ("hz", 0.0, 1000.0),
-];
-
 /// `value` if it lies in `range` (NaN lies in none).
 pub fn number(path: &str, value: f64, range: RangeInclusive<f64>) -> Result<f64, Fault> {
+    note(path, *range.start(), *range.end());
     if range.contains(&value) {
         return Ok(value);
     }
@@ -30,6 +20,7 @@ pub fn number(path: &str, value: f64, range: RangeInclusive<f64>) -> Result<f64,
 
 /// `value` if it lies in `range`.
 pub fn integer(path: &str, value: u64, range: RangeInclusive<u64>) -> Result<u64, Fault> {
+    note(path, *range.start() as f64, *range.end() as f64);
     if range.contains(&value) {
         return Ok(value);
     }

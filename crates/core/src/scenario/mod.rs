@@ -25,7 +25,7 @@ pub mod spec;
 pub use distribution::{Distribution, fits};
 
 #[cfg(feature = "schema")]
-pub use check::RANGES;
+pub use distribution::FileSpec as DistributionSpec;
 use files::Files;
 pub use spec::{ParamSpec, RecoverySpec, ScenarioSpec};
 

@@ -5,6 +5,7 @@ use super::check::{MILLIS_MAX, SECONDS_MAX, duplicate, millis, number};
 use super::files::{Files, Reader};
 use super::links::{Builder, Topology};
 use super::spec::ScenarioSpec;
+use crate::ranges::note;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use crate::toml_error::Fault;
 use crate::units::Time;
@@ -50,6 +51,7 @@ pub(super) fn count_flows(spec: &ScenarioSpec) -> Result<f64, Fault> {
     let mut total = 0.0;
     for (index, flow) in spec.flow.iter().enumerate() {
         total += flow.count as f64;
+        note(&format!("flow[{index}].count"), 1.0, FLOWS_MAX as f64);
         if total > FLOWS_MAX as f64 || flow.count == 0 {
             return Err(Fault::new(&format!("flow[{index}].count"), flow.count, allowed));
         }

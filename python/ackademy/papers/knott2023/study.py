@@ -26,6 +26,8 @@ from ackademy.papers.knott2023 import training as beta_training
 from ackademy.papers.knott2023.training import Learner, Training
 from ackademy.papers.knott2023.transfers import (
     BETA_STEP_ALLOWED,
+    BETA_STEPS,
+    BETA_UNITS,
     Recorded,
     Setting,
     Simulated,
@@ -393,9 +395,7 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     if bool(recorded) == bool(scenario):
         raise entry.error("recorded", recorded, "exactly one of recorded and scenario")
     allowed = (*LEARNER_KEYS, *SOURCE_KEYS["recorded" if recorded else "scenario"])
-    for key in entry.values:
-        if key not in allowed:
-            raise entry.error(key, entry.values[key], f"only {', '.join(allowed)}")
+    entry.only(*allowed)
     overrides = {key: toml_value(value) for key, value in entry.table("set").values.items()}
     transfers = (
         Recorded.of_file(folder / recorded)
@@ -408,7 +408,7 @@ def _learner(entry: TomlTable, folder: Path) -> Learner:
     tuned = entry.strings("tune", TUNES[0])
     if tuned not in TUNES:
         raise entry.error("tune", tuned, ", ".join(map(str, TUNES)))
-    beta_step = entry.number("beta_step", 0.1)
+    beta_step = entry.number("beta_step", 0.1, max(BETA_STEPS) / BETA_UNITS)
     if not is_beta_step(beta_step):
         raise entry.error("beta_step", beta_step, BETA_STEP_ALLOWED)
     return Learner(

@@ -395,8 +395,8 @@ def _check_network(entry: TomlTable, path: Path, overrides: Mapping[str, str]) -
 
 
 def _offered(entry: TomlTable) -> float:
-    ratio = entry.number("offered_ratio", 1.0)
-    if not 0.0 < ratio <= 1.0:
+    ratio = entry.number("offered_ratio", 1.0, 1.0)
+    if not ratio:
         raise entry.error("offered_ratio", ratio, "a number above 0, at most 1")
     return ratio
 

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a layer does to each of its outputs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// Nothing.

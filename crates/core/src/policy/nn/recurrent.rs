@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The output of a recurrent layer.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Returns {
     /// The state after the last vector.

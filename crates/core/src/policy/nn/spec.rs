@@ -4,6 +4,7 @@ use super::activation::Activation;
 use super::layers::Shape;
 use super::recurrent::Returns;
 use crate::policy::SpecError;
+use crate::ranges::note;
 use crate::toml_error::kinds;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,7 @@ pub const WEIGHTS_MAX: usize = 1 << 24;
 
 kinds! {
     /// A layer. Input and output are series of vectors, oldest first; a single vector is a series of one.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     pub enum LayerSpec as LayerFields, "LayerSpec" {
         /// An affine map of each vector.
         Dense {
@@ -77,6 +79,7 @@ kinds! {
 
 /// Padding of a convolution.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Padding {
     /// Zeros, so that there are as many windows as vectors: the smaller half of `kernel - 1` before.
@@ -138,6 +141,10 @@ impl LayerSpec {
 const TREE_INPUTS_MAX: usize = 255;
 
 fn within(field: &str, value: u64, max: u64) -> Result<u64, SpecError> {
+    // A maximum below is that of an input, which is no property of the field.
+    if max >= UNITS_MAX {
+        note(&format!("layers[].{field}"), 1.0, max as f64);
+    }
     if (1..=max).contains(&value) {
         return Ok(value);
     }

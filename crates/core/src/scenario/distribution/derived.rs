@@ -15,12 +15,18 @@ const STEP_MIN_S: f64 = 0.01;
 
 /// The product of other draws and a factor.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProductSpec {
+pub struct ProductSpec {
+    /// Paths of other draws.
     of: Vec<String>,
+    /// Factor: a number, a pair (uniform between), or `{ choice = [...] }`.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     by: Option<Value>,
+    /// Values outside are moved to the nearer end.
     #[serde(default, deserialize_with = "pairs::pair")]
     within: Option<(f64, f64)>,
+    /// Rounded to a whole number.
     #[serde(default)]
     whole: bool,
 }
@@ -28,12 +34,20 @@ pub(super) struct ProductSpec {
 /// A schedule that begins with the product of other draws and goes on with that times a factor, each step
 /// with one of its own.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct StepsSpec {
+pub struct StepsSpec {
+    /// Paths of other draws.
     of: Vec<String>,
+    /// Factor of each step.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     by: Value,
+    /// Length of a step.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     every_s: Value,
+    /// Length of the schedule.
     seconds: f64,
+    /// Values outside are moved to the nearer end.
     #[serde(default, deserialize_with = "pairs::pair")]
     within: Option<(f64, f64)>,
 }

@@ -17,34 +17,59 @@ use toml::Value;
 /// What a distribution's file says of one draw: exactly one kind, and further fields that get the
 /// same value.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct DrawSpec {
+pub struct DrawSpec {
+    /// Uniform between two numbers.
     #[serde(default, deserialize_with = "pairs::pair")]
     uniform: Option<(f64, f64)>,
+    /// Its logarithm is uniform between those of two numbers.
     #[serde(default, deserialize_with = "pairs::pair")]
     log_uniform: Option<(f64, f64)>,
+    /// A whole number between two, both included.
     #[serde(default, deserialize_with = "pairs::pair")]
     integer: Option<(i64, i64)>,
+    /// A whole number whose logarithm is uniform.
     #[serde(default, deserialize_with = "pairs::pair")]
     log_integer: Option<(i64, i64)>,
+    /// One of these values.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<serde_json::Value>>"))]
     choice: Option<Vec<Value>>,
+    /// Always this value.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     constant: Option<Value>,
+    /// A random trace for a link.
     trace: Option<TraceSpec>,
+    /// The product of other draws.
     product: Option<ProductSpec>,
+    /// A schedule of steps.
     steps: Option<StepsSpec>,
+    /// Further fields that get the same value.
     #[serde(default)]
     also: Vec<String>,
 }
 
 /// A random trace; each property is a number, a pair (uniform between), or `{ log_uniform = pair }`.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct TraceSpec {
+    /// Mean rate.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
     mean_mbps: Value,
+    /// Length; the trace then repeats.
     seconds: f64,
+    /// Change of the rate in a second, relative to its mean.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     volatility: Option<Value>,
+    /// How fast the rate returns to its mean, per second.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     reversion: Option<Value>,
+    /// Outages in a second.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     outages_per_s: Option<Value>,
+    /// Length of an outage.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     outage_ms: Option<Value>,
 }
 

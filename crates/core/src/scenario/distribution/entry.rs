@@ -54,9 +54,12 @@ pub(super) enum Source {
 
 /// What the product of some draws may be at most.
 #[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct LimitSpec {
+pub struct LimitSpec {
+    /// Paths of draws.
     product: Vec<String>,
+    /// Largest product of their values.
     at_most: f64,
 }
 

@@ -25,30 +25,48 @@ struct Reader<'a> {
     origin: &'a str,
 }
 
+/// A distribution file.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct FileSpec {
+pub struct FileSpec {
+    /// What it is for, in a line.
     #[serde(default)]
     about: String,
+    /// Patterns of the names of the flows that learn; all flows if absent.
     learners: Option<Vec<String>>,
+    /// What is drawn, by the dotted path of the field.
     #[serde(default)]
     draw: BTreeMap<String, DrawSpec>,
+    /// Draws that break a limit are repeated.
     #[serde(default)]
     limit: Vec<LimitSpec>,
+    /// The scenarios; at least one.
     #[serde(default)]
     scenario: Vec<EntrySpec>,
 }
 
+/// A scenario that is drawn from: a file, or an inline table.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct EntrySpec {
+    /// Name in tables; the file's name if absent.
     name: Option<String>,
+    /// Scenarios of one class are counted together; the name if absent.
     class: Option<String>,
+    /// How often it is drawn beside the others: a number, or pairs [training progress, weight]. Default 1.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     weight: Option<Value>,
+    /// A scenario file, relative to this file.
     file: Option<String>,
+    /// The scenario itself; fields that are drawn may be absent.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ScenarioSpec>"))]
     inline: Option<Table>,
+    /// What is drawn, by the dotted path of the field.
     #[serde(default)]
     draw: BTreeMap<String, DrawSpec>,
+    /// Draws that break a limit are repeated.
     #[serde(default)]
     limit: Vec<LimitSpec>,
 }

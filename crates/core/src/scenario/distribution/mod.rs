@@ -7,6 +7,8 @@ mod entry;
 mod file;
 mod interval;
 
+#[cfg(feature = "schema")]
+pub use file::FileSpec;
 pub use file::fits;
 
 use super::files::Files;
