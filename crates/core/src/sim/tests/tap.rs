@@ -7,6 +7,7 @@ use crate::sim::record::Outcome;
 use crate::sim::{Sim, builtin};
 use crate::transport::packet::{Kind, Packet};
 use crate::units::Time;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Everything that was seen.
@@ -79,7 +80,8 @@ fn drawn(rng: &mut Rng) -> String {
     let mut one_of = |all: &[&str]| all[rng.below(all.len() as u64) as usize].to_owned();
     let mut text = "duration_s = 4\n".to_owned();
     for name in ["a", "b", "c", "d"] {
-        text += &format!(
+        let _ = write!(
+            text,
             "[[link]]\nname = \"{name}\"\nrate_mbps = 10\ndelay_ms = 7\nqueue = {{ {} }}\n{}\n",
             one_of(&QUEUES),
             one_of(&WIRES)
