@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ackademy._core import CODE_HASH, Scenario
+    from ackademy.backends.captures import Pcap
     from ackademy.backends.controllers import Controller
     from ackademy.errors import (
         AckademyError,
@@ -67,6 +68,7 @@ _MODULE_OF = {
     "Controller": "backends.controllers",
     "Comparison": "studies.compare",
     "Metrics": "stats.run_metrics",
+    "Pcap": "backends.captures",
     "Run": "studies.run",
     "Scenario": "_core",
     "compare": "studies.compare",

@@ -69,6 +69,30 @@ _Column: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.int64] | list[str]
 _Tables: TypeAlias = dict[str, dict[str, _Column]]
 
 @type_check_only
+@type_check_only
+class _Writable(Protocol):
+    """A file that takes bytes."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write all of `data`."""
+
+@type_check_only
+class _PcapFile(Protocol):
+    """Where the packets of a run go."""
+
+    @property
+    def file(self) -> _Writable:
+        """The file."""
+    @property
+    def at(self) -> str:
+        """Where packets are seen: `sender`, `receiver`, `link:NAME`."""
+    @property
+    def snaplen(self) -> int:
+        """Bytes of each packet that are kept."""
+    @property
+    def ip(self) -> int:
+        """4 or 6."""
+
 class _Batch(TypedDict):
     """Completed decisions of `Rollouts`, one per row, in the order of the simulations; m rows."""
 
@@ -686,6 +710,9 @@ class Scenario:
     def flows(self) -> list[str]:
         """Names of the flows."""
     @property
+    def links(self) -> list[str]:
+        """Names of the links, one direction each."""
+    @property
     def entries(self) -> list[str]:
         """Names of the file's `[[flow]]`, each of which may stand for several flows."""
     @property
@@ -786,6 +813,8 @@ def simulate(
     sample_interval_ms: float = 0.0,
     python_controllers: Mapping[str, ControllerClass] | None = None,
     progress: Callable[[float], object] | None = None,
+    pcap: _PcapFile | None = None,
+    qlog: _Writable | None = None,
 ) -> _Tables:
     """Run one simulation; the other threads of Python continue unless a controller is Python's.
 
@@ -796,6 +825,8 @@ def simulate(
         python_controllers: classes for the scenario's `file.py:Class` controllers.
         progress: called at 256 equal parts of the duration with the simulated seconds that are
             over.
+        pcap: where the packets of a point go, as pcapng.
+        qlog: where what senders do goes, as qlog.
 
     Returns:
         Columns by table: flows, counters, links, flow_series, link_series; and run, whose one

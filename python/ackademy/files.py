@@ -129,18 +129,43 @@ def write(path: Path, content: str | bytes) -> None:
     Raises:
         FileError: if it cannot be written; what was there is still there.
     """
-    data = content.encode() if isinstance(content, str) else content
-    try:
-        target = _target(path)
-        if _is_printed_on(target):
-            sys.stdout.flush()
-            _write_all(1, data)
-        elif target.exists() and not target.is_file():
-            _write_through(target, data)
-        else:
-            _replace(target, data)
-    except (OSError, ValueError) as fault:
-        raise _cannot_write(path, fault) from fault
+    with streamed(path) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+class Stream:
+    """A file that is written in parts; `streamed` makes it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self._descriptor = path, descriptor
+
+    def write(self, data: bytes) -> int:
+        """Write all of `data`.
+
+        Raises:
+            FileError: if it cannot be written.
+        """
+        with _explained(self._path):
+            _write_all(self._descriptor, data)
+        return len(data)
+
+
+@contextlib.contextmanager
+def streamed(path: Path) -> Iterator[Stream]:
+    """As `write`, in parts: the file is there when the block ends, unless it raises.
+
+    Raises:
+        FileError: if it cannot be written; what was there is still there.
+    """
+    with contextlib.ExitStack() as stack:
+        with _explained(path):
+            target = _target(path)
+            is_file = not target.exists() or target.is_file()
+            way = _replacing if is_file and not _is_printed_on(target) else _through
+            descriptor = stack.enter_context(way(target))
+        yield Stream(path, descriptor)
+        with _explained(path):
+            stack.close()
 
 
 def check_output(path: Path | None) -> None:
@@ -341,7 +366,13 @@ def _is_printed_on(target: Path) -> bool:
         return False
 
 
-def _write_through(target: Path, data: bytes) -> None:
+@contextlib.contextmanager
+def _through(target: Path) -> Iterator[int]:
+    """A descriptor of standard output, or of what is not a regular file."""
+    if _is_printed_on(target):
+        sys.stdout.flush()
+        yield 1
+        return
     flags = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOCTTY", 0)
     # Links of /proc are the kernel's own.
     own = 0 if target.parts[:2] == ("/", "proc") else os.O_NOFOLLOW
@@ -349,7 +380,7 @@ def _write_through(target: Path, data: bytes) -> None:
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("it was a device or a pipe, and is a file now")
-        _write_all(descriptor, data)
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -360,7 +391,9 @@ def _write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _replace(target: Path, data: bytes) -> None:
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[int]:
+    """A descriptor of a file that replaces another when the block ends, unless it raises."""
     _nearest(target.parent)
     target.parent.mkdir(parents=True, exist_ok=True)
     with _opened(target.parent) as folder:
@@ -374,7 +407,7 @@ def _replace(target: Path, data: bytes) -> None:
         made = os.open(scratch, flags, 0o666 if kept is None else 0o600, dir_fd=folder)
         try:
             try:
-                _write_all(made, data)
+                yield made
                 if kept is not None:
                     os.fchmod(made, kept)
             finally:
@@ -412,6 +445,19 @@ def _nearest(folder: Path) -> Path:
 
 def _scratch() -> str:
     return f".ackademy-{uuid.uuid4().hex[:12]}"
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say of a fault that an output cannot be written.
+
+    Raises:
+        FileError: for it.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from fault
 
 
 def _cannot_write(path: Path, fault: OSError | ValueError) -> FileError:

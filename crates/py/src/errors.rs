@@ -2,6 +2,7 @@
 use ackademy::scenario::ScenarioError as CoreScenarioError;
 use pyo3::PyErr;
 
+pyo3::import_exception!(ackademy.errors, AckademyError);
 pyo3::import_exception!(ackademy.errors, ScenarioError);
 pyo3::import_exception!(ackademy.errors, ControllerError);
 

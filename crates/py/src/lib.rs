@@ -6,6 +6,7 @@ use ackademy::digest::{EMPTY, fnv1a};
 use pyo3::prelude::*;
 
 mod board;
+mod captures;
 mod catalogue;
 mod controller;
 mod coupled_controller;

@@ -98,6 +98,11 @@ impl Scenario {
     }
 
     #[getter]
+    fn links(&self) -> Vec<&str> {
+        self.core.network.links.iter().map(|link| link.name.as_str()).collect()
+    }
+
+    #[getter]
     fn owners(&self) -> Vec<usize> {
         self.core.owners()
     }

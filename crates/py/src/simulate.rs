@@ -1,4 +1,5 @@
 //! Function `simulate`.
+use crate::captures::{Captures, PcapFile};
 use crate::controller::{Failure, PyController};
 use crate::coupled_controller::{PyCoupled, is_coupled};
 use crate::errors;
@@ -7,6 +8,7 @@ use crate::tables;
 use ackademy::control::{Coupled, PerFlow};
 use ackademy::rng::{Seed, watched};
 use ackademy::sim::plan::{ConnectionPlan, NetworkPlan};
+use ackademy::sim::record::Outcome;
 use ackademy::sim::{self, Sim};
 use ackademy::units::{Span, Time};
 use numpy::PyArray1;
@@ -19,13 +21,16 @@ type Classes = BTreeMap<String, Py<PyAny>>;
 
 /// Runs one simulation; other Python threads run meanwhile unless a controller is Python's.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, progress=None))]
+#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, progress=None, pcap=None, qlog=None))]
+#[allow(clippy::too_many_arguments, reason = "each has its name in Python")]
 pub fn simulate<'py>(
     scenario: &Bound<'py, Scenario>,
     seed: u64,
     sample_interval_ms: f64,
     python_controllers: Option<Classes>,
     progress: Option<Py<PyAny>>,
+    pcap: Option<PcapFile>,
+    qlog: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let py = scenario.py();
     let mut network = scenario.get().core.network.clone();
@@ -41,11 +46,15 @@ pub fn simulate<'py>(
         Some(progress) => tell(progress, sim.now()),
         None => Ok(()),
     };
+    let failure = Failure::default();
+    let name = scenario.get().core.name();
+    let captures = Captures::new(pcap, qlog, format!("{name}, seed {seed}"), &failure);
+    let run = Run { network: &network, seed: Seed(seed), failure: &failure, reached: &reached };
     let (outcome, drawn) = if let Some(classes) = python_controllers {
         // What a controller in Python draws is not seen here.
-        (run(&network, Seed(seed), &classes, &reached)?, true)
+        (run.to_end(&classes, captures)?, true)
     } else {
-        let work = || run(&network, Seed(seed), &Classes::new(), &reached);
+        let work = || run.to_end(&Classes::new(), captures);
         let (outcome, drawn) = py.detach(|| watched(work));
         (outcome?, drawn)
     };
@@ -61,20 +70,29 @@ const MILLIS_MAX: f64 = 1e9;
 /// How often a run checks for Ctrl-C or an exception of a controller, and reports its progress.
 const CHECKS: u64 = 256;
 
-fn run(
-    network: &NetworkPlan,
+/// A run that is to be made.
+struct Run<'a> {
+    network: &'a NetworkPlan,
     seed: Seed,
-    classes: &Classes,
-    reached: &dyn Fn(&Sim) -> PyResult<()>,
-) -> PyResult<ackademy::sim::record::Outcome> {
-    let failure = Failure::default();
-    let mut build = |plan: &ConnectionPlan| controller(plan, classes, &failure);
-    let mut sim = Sim::new(network, seed, &mut build)?;
-    drive(&mut sim, network.duration, |sim| {
-        failure.take().map_or(Ok(()), Err)?;
-        reached(sim)
-    })?;
-    Ok(sim.finish())
+    failure: &'a Failure,
+    reached: &'a (dyn Fn(&Sim) -> PyResult<()> + Sync),
+}
+
+impl Run<'_> {
+    fn to_end(&self, classes: &Classes, captures: Captures) -> PyResult<Outcome> {
+        let Self { network, seed, failure, reached } = self;
+        let mut build = |plan: &ConnectionPlan| {
+            controller(plan, classes, failure).map(|built| captures.wrap(built))
+        };
+        let mut sim = Sim::new(network, *seed, &mut build)?;
+        captures.tap(&mut sim, network, *seed)?;
+        drive(&mut sim, network.duration, |sim| {
+            failure.take().map_or(Ok(()), Err)?;
+            reached(sim)
+        })?;
+        let outcome = sim.finish();
+        failure.take().map_or(Ok(outcome), Err)
+    }
 }
 
 /// Calls `progress` with the simulated seconds that are over.

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ackademy import _core, files, lookup
 from ackademy.backends import controllers, schemes
+from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
 from ackademy.toml_table import toml_value
@@ -26,17 +27,24 @@ def simulate(
     seed: int,
     sample_interval_ms: float,
     progress: Progress | None = None,
+    captures: Captures = NO_CAPTURES,
 ) -> Tables:
-    """Simulate a parsed scenario, its Python controllers loaded from their files."""
+    """Simulate a parsed scenario, its Python controllers loaded from their files.
+
+    Raises:
+        FileError: if a file of `captures` cannot be written.
+    """
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
-    tables = _core.simulate(
-        scenario,
-        seed,
-        sample_interval_ms=sample_interval_ms,
-        python_controllers=classes or None,
-        progress=progress,
-    )
+    with captures.opened() as files_of:
+        tables = _core.simulate(
+            scenario,
+            seed,
+            sample_interval_ms=sample_interval_ms,
+            python_controllers=classes or None,
+            progress=progress,
+            **files_of,
+        )
     return Tables.from_core(tables)
 
 

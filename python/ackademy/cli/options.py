@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ackademy.backends import Backend
+from ackademy.backends.captures import PCAP_ENDING, QLOG_ENDING, SNAPLEN_MAX, SNAPLEN_MIN, Pcap
 from ackademy.cli.bounds import JOBS_MAX, named_as
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import PAGE_ENDINGS
@@ -73,6 +75,41 @@ Csv = Annotated[
 STDOUT = "-"
 Page = Annotated[
     Path | None, typer.Option("--html", help="Report file.", callback=named_as(*PAGE_ENDINGS))
+]
+PcapPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--pcap",
+        metavar="FILE",
+        help="Write the packets to this pcapng file.",
+        callback=named_as(PCAP_ENDING),
+    ),
+]
+PcapAt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PLACE", help="Where --pcap sees packets: sender (default), receiver, link:NAME."
+    ),
+]
+PcapSnaplen = Annotated[
+    int | None,
+    typer.Option(
+        min=SNAPLEN_MIN,
+        max=SNAPLEN_MAX,
+        help=f"Bytes of each packet that --pcap keeps; {SNAPLEN_MIN} by default.",
+    ),
+]
+PcapIp = Annotated[
+    int | None, typer.Option(min=4, max=6, help="Version of IP in --pcap: 4 (default) or 6.")
+]
+QlogPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--qlog",
+        metavar="FILE",
+        help="Write what senders do to this qlog file.",
+        callback=named_as(QLOG_ENDING),
+    ),
 ]
 MARKDOWN_ENDINGS = (".md", ".markdown")
 Markdown = Annotated[
@@ -162,6 +199,21 @@ def stem_of(
     whole = "\0".join([*scenarios, "", *labels, "", *settled])
     mark = f"-{hashlib.sha256(whole.encode()).hexdigest()[:8]}" if settled or short != what else ""
     return f"{short}{mark}"
+
+
+def pcap(path: Path | None, at: str | None, snaplen: int | None, ip: int | None) -> Pcap | None:
+    """The file of `--pcap`, with what the options beside it say.
+
+    Raises:
+        AckademyError: if there is one of them without it.
+    """
+    beside = {"at": at, "snaplen": snaplen, "ip": ip}
+    given = {name: value for name, value in beside.items() if value is not None}
+    if path is None:
+        for name in given:
+            raise AckademyError(f"--pcap-{name}: allowed: with --pcap")
+        return None
+    return replace(Pcap(path), **given)
 
 
 def export(path: Path, text: str) -> None:

@@ -55,6 +55,11 @@ def run_command(
     parquet: Annotated[Path | None, typer.Option(help="Write tables to this folder.")] = None,
     json: options.Json = None,
     csv: options.Csv = None,
+    pcap: options.PcapPath = None,
+    pcap_at: options.PcapAt = None,
+    pcap_snaplen: options.PcapSnaplen = None,
+    pcap_ip: options.PcapIp = None,
+    qlog: options.QlogPath = None,
 ) -> None:
     """Run a scenario once and print its flows and links.
 
@@ -67,8 +72,11 @@ def run_command(
 
         ackademy run my/path.toml --cc mine.py:Mine --set flow.0.count=3 --parquet out/
 
+        ackademy run deep_buffer --cc cubic --pcap out.pcapng --qlog out.sqlog
+
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
     """
+    from ackademy.backends.captures import Captures
     from ackademy.backends.runs import read_scenario
     from ackademy.cli import running
     from ackademy.console import Console
@@ -78,8 +86,9 @@ def run_command(
     from ackademy.studies import run as runs
 
     console = Console(stderr=options.is_stdout(json, csv))
-    options.check_exports(json, csv, html)
+    options.check_exports(json, csv, html, pcap, qlog)
     options.check_figures(figures, figure_format)
+    captured = Captures.of(options.pcap(pcap, pcap_at, pcap_snaplen, pcap_ip), qlog)
     check_output_folder(parquet)
     given = running.settings(param, cc)
     scheme = only(schemes.parse(cc, given)) if cc else None
@@ -87,6 +96,7 @@ def run_command(
     if scheme is not None:
         parsed = parsed.with_controller(str(scheme.controller), dict(scheme.params))
     running.warn_of_idle([parsed])
+    captured.check(parsed, backend)
     if (html or figures) and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
@@ -96,7 +106,12 @@ def run_command(
         else:
             with terminal.simulating(console, parsed.duration_s) as progress:
                 result = runs.run(
-                    parsed, seed=seed, sample_interval_ms=sample_ms, progress=progress
+                    parsed,
+                    seed=seed,
+                    sample_interval_ms=sample_ms,
+                    progress=progress,
+                    pcap=captured.pcap,
+                    qlog=captured.qlog,
                 )
     except KeyboardInterrupt:
         running.fail("interrupted; nothing was written")
@@ -110,6 +125,8 @@ def run_command(
         write(html, render.page(report))
         console.print(f"report: {html}", highlight=False)
     options.write_figures(report, figures, figure_format, figure_width, console)
+    for path in captured.paths:
+        console.print(f"packets: {path}", highlight=False)
     if json:
         options.export(json, runs.run_json(result))
     if csv:

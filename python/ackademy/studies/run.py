@@ -19,6 +19,7 @@ import numpy as np
 
 from ackademy import _core, files
 from ackademy.backends import Backend, check_backend, controllers, kernel
+from ackademy.backends.captures import Captures, Pcap
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import (
     NO_PARAMS,
@@ -160,6 +161,8 @@ def run(
     sample_interval_ms: float | None = None,
     backend: Backend = "sim",
     progress: Progress | None = None,
+    pcap: Pcap | Path | str | None = None,
+    qlog: Path | str | None = None,
 ) -> Run:
     """Run once, in the simulator or over the TCP of this machine's kernel.
 
@@ -177,6 +180,9 @@ def run(
         backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
         progress: in the simulator, called at 256 equal parts of the duration with the simulated
             seconds that are over; what it raises ends the run.
+        pcap: in the simulator, a file for the packets that senders send and receive, which ends in
+            `.pcapng`; `Pcap` says other places.
+        qlog: in the simulator, a file for what senders do, as qlog, which ends in `.sqlog`.
 
     Returns:
         Tables of flows, links and series, with `.metrics()`.
@@ -186,15 +192,18 @@ def run(
         ScenarioError: if the scenario is wrong.
         ControllerError: if a controller is unknown or its settings are wrong, or not of `cc`.
         KernelError: if the kernel backend is missing or fails.
+        FileError: if a file cannot be written.
         Exception: whatever a Python controller raises.
     """
     check_backend(backend)
+    captures = Captures.of(pcap, qlog)
     seed = _whole("seed", seed, SEED_MAX)
     if sample_interval_ms is not None and not 0.0 <= sample_interval_ms <= SAMPLE_MS_MAX:
         allowed = f"a number from 0 to {SAMPLE_MS_MAX:g}"
         raise AckademyError(f"sample_interval_ms = {sample_interval_ms}: allowed: {allowed}")
     parsed = read_scenario(scenario, cc=cc, params=params)
     controllers.check(parsed.controllers, backend)
+    captures.check(parsed, backend)
     if sample_interval_ms is None:
         is_sampled = len(parsed.flows) <= SAMPLED_FLOWS_MAX
         sample_interval_ms = 1e3 * parsed.duration_s / SAMPLED_ROWS if is_sampled else 0.0
@@ -202,7 +211,7 @@ def run(
     if backend == "kernel":
         tables, record = kernel.emulate(parsed, seed, sample_interval_ms)
     else:
-        tables = simulate(parsed, seed, sample_interval_ms, progress)
+        tables = simulate(parsed, seed, sample_interval_ms, progress, captures)
     return Run(
         columns=tables.columns,
         is_random=tables.is_random,

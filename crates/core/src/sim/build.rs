@@ -39,6 +39,7 @@ impl Sim {
                 governors: Vec::with_capacity(network.connections.len()),
                 drop_log: None,
                 truth: None,
+                taps: Vec::new(),
             },
             config: None,
             sample_interval: every,

@@ -74,8 +74,8 @@ impl Sim {
     /// What a receiver that divides acknowledgements sends before the last of a packet's.
     #[cold]
     fn send_parts(&mut self, whole: &Packet, size: u32, count: u32) {
-        for mut part in misbehaviour::parts(whole, size, count) {
-            self.send(&mut part);
+        for part in misbehaviour::parts(whole, size, count) {
+            self.send(part);
         }
     }
 
@@ -135,6 +135,7 @@ impl Sim {
 
     /// Tells the controller of a flow that it has nothing to send any more.
     pub(super) fn tell_end_of(&mut self, index: usize) {
+        self.hosts.tell_taps_end(self.net.now(), index as u32);
         let flow = &self.hosts.flows[index];
         if self.hosts.is_governed(flow) {
             self.hosts.governors[flow.governor as usize].on_end(flow.id, self.net.now());
@@ -251,9 +252,9 @@ impl Sim {
             let mut governor = governor_of(&mut self.hosts.governors, flow);
             flow.sender.on_deadline(now, &mut governor, &mut connection.app.supply);
         }
-        if let Some(mut ack) = ack {
+        if let Some(ack) = ack {
             seldom();
-            self.send(&mut ack);
+            self.send(ack);
         }
         if likely(due) {
             self.pump(index, 0);
@@ -272,7 +273,7 @@ impl Sim {
         source.sent += 1;
         source.sent_bytes += u64::from(source.size);
         let every = Span(source.every_ns.get());
-        let mut packet = Packet {
+        let packet = Packet {
             flow: index,
             size: source.size,
             kind: Kind::Datagram,
@@ -281,7 +282,7 @@ impl Sim {
             sent_at: self.net.now(),
             ..Packet::default()
         };
-        self.send(&mut packet);
+        self.send(packet);
         self.wake_by(self.net.now() + every, index);
     }
 

@@ -203,6 +203,11 @@ impl Link {
         self.waited
     }
 
+    /// When the transmission that was begun last is over.
+    pub fn free_at(&self) -> Time {
+        self.busy_until.at
+    }
+
     /// Propagation at a time; the mean where every packet's differs.
     pub fn propagation(&self, at: Time) -> Span {
         self.delay.usual(at)

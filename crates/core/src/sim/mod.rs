@@ -53,6 +53,7 @@ pub mod retransmit;
 pub mod sends;
 pub mod service;
 pub mod steps;
+pub mod tap;
 mod timers;
 pub mod trace;
 pub mod traffic;
@@ -182,6 +183,8 @@ struct Hosts {
     drop_log: Option<Vec<(u32, u32)>>,
     /// What only the simulator knows, if anyone wants to know.
     truth: Option<Box<truth::Collector>>,
+    /// Who sees every packet; mostly none.
+    taps: Vec<Box<dyn tap::Tap>>,
 }
 
 /// A simulation.
@@ -360,9 +363,8 @@ impl Sim {
 
     /// A packet enters its path.
     #[inline]
-    fn send(&mut self, packet: &mut Packet) {
-        let now = self.net.now();
-        self.net.forward(packet, now, &mut self.hosts);
+    fn send(&mut self, packet: Packet) {
+        self.net.enter(packet, &mut self.hosts);
     }
 
     #[inline(never)]
@@ -443,6 +445,12 @@ impl Ends for Hosts {
             && !packet.copy
         {
             truth.waited(packet, wait);
+        }
+    }
+
+    fn seen(&mut self, at: Time, point: tap::Point, packet: &Packet) {
+        for tap in &mut self.taps {
+            tap.packet(at, point, packet);
         }
     }
 

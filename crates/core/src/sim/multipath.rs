@@ -384,8 +384,8 @@ impl Sim {
                 data.sender.on_timeout(subflow);
             }
         }
-        if let Some(mut ack) = ack {
-            self.send(&mut ack);
+        if let Some(ack) = ack {
+            self.send(ack);
         }
         if due {
             self.pump_subflow(index, 0);

@@ -11,10 +11,11 @@ use super::link::{Link, Offer};
 use super::pipe::{InPipe, Pipe};
 use super::plan::LinkPlan;
 use super::record::{LinkRow, LinkSeries};
+use super::tap::Point;
 use super::timers::{Due, Timer, Timers};
 use crate::hint::{likely, seldom, unlikely};
 use crate::rng::Seed;
-use crate::transport::packet::{HOP_END, Packet};
+use crate::transport::packet::{HOP_END, HOP_END_WATCHED, Packet};
 use crate::units::{Span, Time};
 
 /// What is at the ends of paths.
@@ -29,8 +30,12 @@ pub trait Ends {
     fn dropped(&mut self, packet: &Packet);
 
     /// A link has begun to send this packet, which waited so long in its queue; told only if it was asked for
-    /// ([`Network::tell_waits`]), and before the packet's `hop` counts the link.
+    /// ([`Network::watch`]), and before the packet's `hop` counts the link.
     fn waited(&mut self, _packet: &Packet, _wait: Span) {}
+
+    /// A packet is at this point; told if it was asked for ([`Network::watch`]). Of one link the times do not go
+    /// back, but may be later than the present.
+    fn seen(&mut self, _at: Time, _point: Point, _packet: &Packet) {}
 
     /// This packet was lost on the wire.
     fn lost(&mut self, packet: &Packet);
@@ -109,8 +114,10 @@ pub struct Network<E> {
     passes: Vec<bool>,
     /// Whether ends are told what comes next.
     fetches: bool,
-    /// Whether ends are told how long packets waited.
-    tells_waits: bool,
+    /// Whether ends are told where packets are, and how long they waited.
+    watched: bool,
+    /// [`Packet::hop`] of packets on their last link, which says whether the ends are told of their arrival.
+    hop_end: u8,
     reordered: Vec<Option<Packet>>,
     reordered_free: Vec<u32>,
     dropped: Vec<Packet>,
@@ -135,7 +142,8 @@ impl<E: Copy> Network<E> {
             recent: [Path::default(); 2],
             passes: vec![false; plans.len()],
             fetches: false,
-            tells_waits: false,
+            watched: false,
+            hop_end: HOP_END,
             reordered: Vec::new(),
             reordered_free: Vec::new(),
             dropped: Vec::new(),
@@ -181,9 +189,10 @@ impl<E: Copy> Network<E> {
         self.fetches = true;
     }
 
-    /// Tells the ends how long each packet waited in each queue.
-    pub fn tell_waits(&mut self) {
-        self.tells_waits = true;
+    /// Tells the ends where each packet is, and how long it waited in each queue.
+    pub fn watch(&mut self) {
+        self.watched = true;
+        self.hop_end = HOP_END_WATCHED;
     }
 
     /// Packets pass links without an event where that changes nothing until `end`, when the run is
@@ -296,6 +305,11 @@ impl<E: Copy> Network<E> {
             if likely(packet.hop == HOP_END) {
                 return Some(Next::Packet);
             }
+            if packet.hop == HOP_END_WATCHED {
+                packet.hop = HOP_END;
+                ends.seen(self.now, Point::Received, packet);
+                return Some(Next::Packet);
+            }
             self.forward(packet, self.now, ends);
         }
     }
@@ -362,7 +376,7 @@ impl<E: Copy> Network<E> {
         packet: impl Fn() -> Packet,
         ends: &mut X,
     ) {
-        if likely(path.hops > 0 && !self.tells_waits) {
+        if likely(path.hops > 0 && !self.watched) {
             let index = self.paths[path.start as usize];
             let link = &mut self.links[index as usize];
             if likely(link.asks_size()) {
@@ -374,7 +388,7 @@ impl<E: Copy> Network<E> {
                 };
             }
         }
-        self.send_general(packet(), ends);
+        self.enter(packet(), ends);
     }
 
     /// What becomes of a packet that its first link has answered so.
@@ -399,9 +413,12 @@ impl<E: Copy> Network<E> {
         }
     }
 
-    /// As [`enter`](Self::enter), of a packet that must lie in memory for its first link.
+    /// As [`send`](Self::send), of a packet that must lie in memory for its first link.
     #[inline(never)]
-    fn send_general<X: Ends<Event = E>>(&mut self, mut packet: Packet, ends: &mut X) {
+    pub fn enter<X: Ends<Event = E>>(&mut self, mut packet: Packet, ends: &mut X) {
+        if unlikely(self.watched) {
+            ends.seen(self.now, Point::Sent, &packet);
+        }
         self.forward(&mut packet, self.now, ends);
     }
 
@@ -413,15 +430,18 @@ impl<E: Copy> Network<E> {
             let hop = u32::from(packet.hop);
             if unlikely(hop >= path.hops) {
                 // A path without links: the packet is there.
-                packet.hop = HOP_END;
+                packet.hop = self.hop_end;
                 self.put_reordered(at, *packet);
                 return;
             }
             let index = self.paths[(path.start + hop) as usize];
             let last = hop + 1 == path.hops;
+            if unlikely(self.watched) {
+                ends.seen(at, Point::Enters(index), packet);
+            }
             let offer = self.links[index as usize].offer(at, packet, &mut self.dropped);
-            if unlikely(self.tells_waits) && offer.is_sent() {
-                ends.waited(packet, self.links[index as usize].waited());
+            if unlikely(self.watched) {
+                self.tell_offer((index, offer), at, packet, ends);
             }
             match offer {
                 Offer::Arrives(there) => {
@@ -431,16 +451,16 @@ impl<E: Copy> Network<E> {
                         at = there;
                         continue;
                     }
-                    let hop = if last { HOP_END } else { packet.hop + 1 };
+                    let hop = if last { self.hop_end } else { packet.hop + 1 };
                     self.put_in_pipe(index, there, *packet, hop);
                 }
                 Offer::Held => {
                     seldom();
-                    self.report_drops(ends);
+                    self.report_drops(index, ends);
                 }
                 Offer::HeldIdle => {
                     seldom();
-                    self.report_drops(ends);
+                    self.report_drops(index, ends);
                     self.transmit(index, ends);
                 }
                 other => self.finish_offer(index, other, packet, ends),
@@ -473,7 +493,7 @@ impl<E: Copy> Network<E> {
             Offer::Duplicated(at) => (at, true, true),
         };
         let is_last = u32::from(packet.hop) + 1 >= ends.path(packet).hops;
-        packet.hop = if is_last { HOP_END } else { packet.hop + 1 };
+        packet.hop = if is_last { self.hop_end } else { packet.hop + 1 };
         self.put_on_wire(link, at, reordered, packet);
         if twice {
             packet.copy = true;
@@ -524,10 +544,10 @@ impl<E: Copy> Network<E> {
     #[inline(never)]
     fn transmit<X: Ends>(&mut self, index: u32, ends: &mut X) {
         let next = self.links[index as usize].transmit(self.now, &mut self.dropped);
-        self.report_drops(ends);
+        self.report_drops(index, ends);
         let Some((offer, mut packet, free_at)) = next else { return };
-        if self.tells_waits {
-            ends.waited(&packet, self.links[index as usize].waited());
+        if self.watched {
+            self.tell_offer((index, offer), self.now, &packet, ends);
         }
         if free_at < Time::NEVER {
             self.order += 1;
@@ -537,9 +557,35 @@ impl<E: Copy> Network<E> {
     }
 
     #[inline(never)]
-    fn report_drops<X: Ends>(&mut self, ends: &mut X) {
+    fn report_drops<X: Ends>(&mut self, link: u32, ends: &mut X) {
         for packet in self.dropped.drain(..) {
+            if self.watched {
+                ends.seen(self.now, Point::Dropped(link), &packet);
+            }
             ends.dropped(&packet);
+        }
+    }
+
+    /// Tells the ends what a link answered to a packet at `at`.
+    #[cold]
+    fn tell_offer<X: Ends>(
+        &self,
+        (index, offer): (u32, Offer),
+        at: Time,
+        packet: &Packet,
+        ends: &mut X,
+    ) {
+        if offer == Offer::Dropped {
+            return ends.seen(at, Point::Dropped(index), packet);
+        }
+        if !offer.is_sent() {
+            return;
+        }
+        let link = &self.links[index as usize];
+        ends.waited(packet, link.waited());
+        ends.seen(link.free_at(), Point::Leaves(index), packet);
+        if offer == Offer::Lost {
+            ends.seen(link.free_at(), Point::Lost(index), packet);
         }
     }
 }

@@ -11,6 +11,7 @@ impl Sim {
     pub fn finish(mut self) -> Outcome {
         let end = self.net.now();
         debug_assert!(self.conserves_packets(), "packets are conserved from end to end");
+        self.hosts.finish_taps(end);
         let (mut links, link_series) = self.net.finish(end);
         let flows: Vec<FlowRow> = {
             let planned = self.hosts.flows.iter().zip(&self.hosts.plans);

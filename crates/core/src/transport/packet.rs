@@ -7,6 +7,8 @@ pub const SACK_BLOCKS: usize = 3;
 
 /// [`Packet::hop`] of a packet on the last link of its path, or behind it.
 pub const HOP_END: u8 = u8::MAX;
+/// As [`HOP_END`], of a packet whose arrival is told to who watches.
+pub const HOP_END_WATCHED: u8 = HOP_END - 1;
 
 /// Data, acknowledgement or datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

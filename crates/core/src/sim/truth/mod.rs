@@ -124,7 +124,7 @@ impl Sim {
         let links = plan.links.clone();
         self.hosts.truth =
             Some(Box::new(Collector { class: class as f64, links, flows, shares, served }));
-        self.net.tell_waits();
+        self.net.watch();
     }
 
     /// As [`agent_state`](Self::agent_state), with the [`Truth`] of what it reports if that is collected.
