@@ -30,6 +30,7 @@ name = "c"
 trace = "lte \"1\".down"
 delay_ms = 10
 jitter_ms = 0.5
+loss_schedule = [[0, 0], [1, 0.02]]
 queue = { kind = "pie", packets = 100 }
 [sender]
 ecn = "classic"
