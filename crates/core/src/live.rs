@@ -7,7 +7,7 @@ use crate::rng::Seed;
 use crate::scenario::{Scenario, ScenarioError, ScenarioSpec};
 use crate::sim::plan::{DelayPlan, LinkPlan, LossSpec, QueueSpec, RatePlan};
 use crate::sim::{self, Sim};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -16,6 +16,7 @@ pub struct Live {
     text: String,
     files: BTreeMap<String, Vec<u8>>,
     seed: Seed,
+    sample: Span,
     scenario: Scenario,
     sim: Sim,
 }
@@ -32,7 +33,7 @@ pub enum Change {
 }
 
 impl Live {
-    /// A run at time 0 with this crate's controllers.
+    /// A run at time 0 with this crate's controllers. A scenario without time series gets a row every `sample`.
     ///
     /// # Errors
     ///
@@ -41,9 +42,10 @@ impl Live {
         text: &str,
         files: BTreeMap<String, Vec<u8>>,
         seed: Seed,
+        sample: Span,
     ) -> Result<Self, ScenarioError> {
-        let (scenario, sim) = begin(text, &files, seed)?;
-        Ok(Self { text: text.to_owned(), files, seed, scenario, sim })
+        let (scenario, sim) = begin(text, &files, seed, sample)?;
+        Ok(Self { text: text.to_owned(), files, seed, sample, scenario, sim })
     }
 
     /// The scenario with every change so far.
@@ -54,6 +56,11 @@ impl Live {
     /// The same, checked.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
+    }
+
+    /// Distance of rows of time series.
+    pub fn sample_interval(&self) -> Span {
+        self.scenario.network.sample_interval
     }
 
     /// The simulation.
@@ -79,7 +86,7 @@ impl Live {
             line: 0,
             message,
         })?;
-        let (scenario, mut sim) = begin(&text, &self.files, self.seed)?;
+        let (scenario, mut sim) = begin(&text, &self.files, self.seed, self.sample)?;
         sim.run_until(now);
         (self.text, self.scenario, self.sim) = (text, scenario, sim);
         Ok(())
@@ -132,13 +139,16 @@ fn begin(
     text: &str,
     files: &BTreeMap<String, Vec<u8>>,
     seed: Seed,
+    sample: Span,
 ) -> Result<(Scenario, Sim), ScenarioError> {
     let mut load = |name: &str, most: u64| match files.get(name) {
         Some(content) if content.len() as u64 <= most => Ok(content.clone()),
         Some(_) => Err(format!("a file of at most {most} bytes")),
         None => Err(format!("a file that was given, and {name} was not")),
     };
-    let scenario = Scenario::parse_with(text, ORIGIN, &[], &mut load)?;
+    let mut scenario = Scenario::parse_with(text, ORIGIN, &[], &mut load)?;
+    let interval = &mut scenario.network.sample_interval;
+    *interval = if *interval == Span::ZERO { sample } else { *interval };
     let sim = Sim::new(&scenario.network, seed, &mut sim::builtin);
     let sim = sim.expect("the controllers of a checked scenario can be made");
     Ok((scenario, sim))

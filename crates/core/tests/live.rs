@@ -4,7 +4,7 @@ use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
 use ackademy::sim::record::{FlowSeries, Outcome};
 use ackademy::sim::{self, Sim};
-use ackademy::units::Time;
+use ackademy::units::{Span, Time};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -42,7 +42,7 @@ fn dumbbell(queue: &str) -> String {
 }
 
 fn live(text: &str) -> Live {
-    Live::new(text, BTreeMap::new(), Seed(1)).expect("a scenario")
+    Live::new(text, BTreeMap::new(), Seed(1), Span::ZERO).expect("a scenario")
 }
 
 /// The run of a text, without stops.
@@ -122,7 +122,7 @@ fn changes_that_no_scenario_can_say_are_refused_and_change_nothing() {
         .replace("rate_mbps = 10", "trace = 'a.trace'")
         .replace("bdp = 2", "packets = 9");
     let files = BTreeMap::from([("a.trace".to_owned(), b"1\n2\n4\n".to_vec())]);
-    let mut traced = Live::new(&trace, files, Seed(1)).unwrap();
+    let mut traced = Live::new(&trace, files, Seed(1), Span::ZERO).unwrap();
     let refused = traced.change(0, Change::Rate(5.0)).unwrap_err().to_string();
     assert_eq!(
         refused,
@@ -186,12 +186,15 @@ fn every_packet_of_a_backlog_is_shown() {
 
 #[test]
 fn the_rows_so_far_are_those_of_the_whole_run() {
-    let whole = run(&dumbbell(QUEUES[0])).flow_series;
+    let outcome = run(&dumbbell(QUEUES[0]));
+    let whole = (outcome.flow_series, outcome.link_series.queue_packets);
     let mut live = live(&dumbbell(QUEUES[0]));
     live.sim().run_until(Time(4_000_000_000));
     let rows = live.sim().flow_series();
     let count = rows.time_s.len();
-    assert_eq!(rows.time_s, whole.time_s[..count]);
-    assert_eq!(rows.cwnd_packets, whole.cwnd_packets[..count]);
+    assert_eq!(rows.time_s, whole.0.time_s[..count]);
+    assert_eq!(rows.cwnd_packets, whole.0.cwnd_packets[..count]);
     assert_eq!(count, 41 + 31);
+    let queued: Vec<u64> = live.sim().link_samples(0).iter().map(|sample| sample.0).collect();
+    assert_eq!(queued, whole.1[..41]);
 }

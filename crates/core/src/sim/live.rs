@@ -24,6 +24,15 @@ impl Sim {
         self.net.link(link).backlog(now)
     }
 
+    /// Packets and bytes in a link, as [`backlog`](Self::backlog), at each sample so far; none for a link without
+    /// time series.
+    pub fn link_samples(&mut self, link: usize) -> &[(u64, u64)] {
+        let now = self.now();
+        let link = self.net.link(link);
+        link.sample_until(now);
+        &link.samples
+    }
+
     /// Propagation of a link now; the mean where every packet's differs.
     pub fn propagation(&mut self, link: usize) -> Span {
         let now = self.now();
