@@ -36,7 +36,7 @@ export class Controls {
     Object.assign(this, { state, own, changed, inputs: {} });
     this.catalogue = [];
     const path = document.getElementById('path-fields');
-    path.append(this.number('rate'), this.drawnField(), this.number('rtt'), this.bufferField(), this.select('queue', 'Queue', QUEUES), this.check('ecn', 'Marks (ECN) instead of drops'), this.number('loss'), this.select('capacity', 'Capacity', CAPACITIES), this.number('policer'), this.check('second', 'A second path'), this.number('rate2'), this.number('rtt2'));
+    path.append(this.number('rate'), this.drawnField(), this.number('rtt'), this.bufferField(), this.select('queue', 'Queue', QUEUES), this.check('ecn', 'Marks (ECN) instead of drops'), this.number('loss'), this.select('capacity', 'Capacity', CAPACITIES), this.number('policer', false), this.check('second', 'A second path'), this.number('rate2'), this.number('rtt2'));
     document.getElementById('run-fields').append(this.number('duration', false), this.number('seed', false));
     document.getElementById('add').addEventListener('click', () => this.addFlow());
   }
@@ -170,6 +170,7 @@ export class Controls {
     const title = `Flow ${index + 1}`;
     const changed = (key, value) => {
       one[key] = value;
+      if (key === 'route') this.showFlows();
       this.changed('flows', false);
     };
     const choice = element('select', { 'aria-label': `${title}: controller` }, ...this.options(one.cc));
@@ -191,7 +192,9 @@ export class Controls {
       document.getElementById('add').focus();
     });
     const where = this.state.second ? this.route(one, title, changed) : field('extra', 'extra round trip, ms', 1000);
-    return element('li', { class: `flow flow${index}` }, choice, remove, field('start', 'starts at, s', 1e5), where);
+    // A connection over both paths has two flows in the plots.
+    const before = this.state.flows.slice(0, index).filter((other) => this.state.second && other.route === 'both').length;
+    return element('li', { class: `flow flow${(index + before) % 6}` }, choice, remove, field('start', 'starts at, s', 1e5), where);
   }
 
   route(one, title, changed) {

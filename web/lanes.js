@@ -64,7 +64,7 @@ export class Lanes {
     context.textBaseline = 'alphabetic';
     context.fillStyle = look.dim;
     const of = limit === null ? '' : ` of ${Math.round(limit)}`;
-    context.fillText(`${this.lanes.length > 1 ? `${name}: ` : ''}queue ${Math.round(backlog)}${of}`, queue.from, top + 13);
+    context.fillText(`${this.lanes.length > 1 ? name : 'queue'}: ${Math.round(backlog)}${of}`, queue.from, top + 13);
     context.fillText('on the wire →', wire.from, top + 13);
     context.fillStyle = look.box;
     context.fillRect(queue.from, queue.top, queue.to - queue.from, queue.height);
@@ -101,10 +101,12 @@ export class Lanes {
     }
     const y = wire.top + wire.height + 12;
     context.fillStyle = look.dim;
-    context.fillText('← acknowledgements', queue.from, y + 5);
+    const label = wire.to < 520 ? '← ACKs' : '← acknowledgements';
+    const end = queue.from + context.measureText(label).width + 6;
+    context.fillText(label, queue.from, y + 5);
     for (const [part, flow] of back) {
       context.fillStyle = look.palette[flow % 6];
-      context.fillRect(wire.to - part * (wire.to - queue.from - 112), y, 2, 5);
+      context.fillRect(wire.to - part * (wire.to - end), y, 2, 5);
     }
   }
 

@@ -120,8 +120,7 @@ function showGo() {
 
 function showClock() {
   const { frame, about } = app;
-  const rate = frame.spent_ms > 50 ? ` · ${significant(frame.sent / frame.spent_ms / 1e3, 2)} M packets/s` : '';
-  $('clock').textContent = `${frame.now.toFixed(2)} s of ${significant(about.duration_s, 3)} s${rate}`;
+  $('clock').textContent = `${frame.now.toFixed(2)} s of ${significant(about.duration_s, 3)} s · ${Math.round(frame.sent / 1e3)} k packets`;
   $('progress').value = frame.now / about.duration_s;
 }
 
@@ -149,7 +148,7 @@ function opened({ about, lanes: found, toml }) {
   app.series = new Series(about, found);
   plots.end = about.duration_s;
   const names = about.flows.map(({ name, controller }) => (app.file ? `${name} (${labelOf(controller)})` : labelOf(name)));
-  plots.build(app.series, names);
+  plots.build(app.series, names, found.map(({ link: own }) => about.links[own].name));
   const rows = names.slice(0, 40).map((name, flow) => element('tr', {}, element('th', { scope: 'row' }, element('span', { class: `swatch flow${flow % 6}` }), name), ...Array.from({ length: 6 }, () => element('td'))));
   $('now').tBodies[0].replaceChildren(...rows);
   fault('');

@@ -82,8 +82,8 @@ export class Plots {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.series && this.build(this.series, this.names));
   }
 
-  build(series, names) {
-    [this.series, this.names] = [series, names];
+  build(series, names, lanes = this.lanes) {
+    Object.assign(this, { series, names, lanes });
     this.plots.forEach(({ plot }) => plot.destroy());
     this.place.replaceChildren();
     const shown = PLOTS.filter(({ key }) => key !== 'fairness' || series.flows > 1);
@@ -94,15 +94,16 @@ export class Plots {
   one({ key, title }, series, names) {
     const figure = document.createElement('figure');
     const caption = document.createElement('figcaption');
-    caption.textContent = title;
+    caption.textContent = key === 'queue' && series.lanes > 1 ? `${title}: ${this.lanes.join(', ')} (dashed)` : title;
     figure.append(caption);
+    figure.className = key;
     this.place.append(figure);
     const palette = colours();
-    const line = (label, stroke, dash) => ({ label, stroke, dash, width: 1.6, points: { show: false }, spanGaps: false });
+    const line = (label, stroke, dash) => ({ label, stroke, dash, width: 1.7, points: { show: false }, spanGaps: false });
     const lines = {
       queue: () => series.queue.map((_, lane) => line(`queue ${lane + 1}`, colour(lane === 0 ? 'ink' : 'dim'), DASHES[lane])),
       fairness: () => [line('Jain', colour('ink'), [])],
-    }[key]?.() ?? names.map((name, flow) => line(name, palette[flow % 6], DASHES[Math.floor(flow / 6) ? 1 : 0 ]));
+    }[key]?.() ?? names.map((name, flow) => line(name, palette[flow % 6], DASHES[flow % 6]));
     const options = { ...this.frame(figure, key), series: [{}, ...lines] };
     return { key, figure, plot: new uPlot(options, this.data(key), figure) };
   }
@@ -111,7 +112,7 @@ export class Plots {
     const axis = { stroke: colour('dim'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line'), width: 1 }, font: '11px system-ui' };
     const top = key === 'fairness' ? () => [0, 1.02] : (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.08];
     return {
-      width: Math.max(figure.clientWidth, 200), height: 172, legend: { show: false }, padding: [8, 8, 0, 0],
+      width: Math.max(figure.clientWidth, 200), height: 172, legend: { show: false }, padding: [8, 18, 0, 0],
       scales: { x: { time: false, range: () => [0, this.end ?? 60] }, y: { range: top } },
       axes: [{ ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => `${tick} s`) }, { ...axis, size: 46 }],
       cursor: { sync: { key: 'time' }, drag: { x: false, y: false }, points: { size: 6 } },

@@ -57,7 +57,7 @@ const HEADS = {
 export function significant(value, digits = 4) {
   if (value === null || Number.isNaN(value)) return '–';
   if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
-  if (value === 0) return '0';
+  if (Number.isInteger(value) && Math.abs(value) < 1e7) return String(value).replace('-', '−');
   const exponent = Number(value.toExponential(digits - 1).split('e')[1]);
   if (exponent < -3 || exponent > 6) return value.toExponential(Math.max(digits - 2, 0)).replace('e+', 'e').replaceAll('-', '−');
   return value.toFixed(Math.max(digits - 1 - exponent, 0)).replaceAll('-', '−');

@@ -10,7 +10,7 @@ export const POLICIES = {
   flagship: { controller: 'policy', policy: 'flagship' },
   aurora_mixed: { controller: 'policy', policy: 'aurora_mixed' },
   tcp_drinc: { controller: 'tcp_drinc', policy: 'tcp_drinc' },
-  lp_tcp: { controller: 'lp_tcp', policy: 'lp_tcp/L50_K4/forest.safetensors' },
+  lp_tcp: { controller: 'lp_tcp', policy: 'policies/lp_tcp/L50_K4/forest.safetensors' },
   drl_cc: { controller: 'drl_cc', policy: 'drl_cc/all' },
 };
 

@@ -4,7 +4,7 @@ import { flow } from './state.js';
 export const TOURS = [
   {
     id: 'start', title: 'CUBIC beside BBRv3',
-    text: 'Two downloads share one 20 Mb/s link. CUBIC fills the queue until it overflows; BBRv3 sends at the rate that it measures and keeps fewer packets waiting. Move a slider while they run.',
+    text: 'Two downloads share one 20 Mb/s link. CUBIC grows until the queue overflows, then backs off; BBRv3 sends at the rate that it measures. Who gets more, and how long do packets wait? Move a slider while they run.',
     state: {},
   },
   {
@@ -24,13 +24,13 @@ export const TOURS = [
   },
   {
     id: 'policer', title: 'A policer',
-    text: 'The link has 100 Mb/s, and a policer drops what exceeds 10 Mb/s. No queue grows and no round trip says so: only losses tell the rate. BBRv1 pays with losses, CUBIC with pauses.',
+    text: 'The link has 100 Mb/s, and a policer drops what exceeds 10 Mb/s. No queue grows and no round trip says so: only losses tell the rate. Put BBRv1 in CUBIC’s place: it loses five times as many packets.',
     state: { rate: 100, buffer: 1, policer: 10, flows: [flow('cubic')] },
   },
   {
     id: 'late', title: 'A late comer',
-    text: 'Two BBRv3 flows fill the link, and a third comes after 20 seconds. Watch how long it takes until the shares are equal: Jain’s index is 1 then. CUBIC in its place takes longer.',
-    state: { buffer: 2, duration: 90, flows: [flow('bbr3'), flow('bbr3'), flow('bbr3', { start: 20 })] },
+    text: 'Two CUBIC flows fill the link, and a third comes after 20 seconds. Jain’s index is 1 where shares are equal: it falls, comes back and keeps wandering. Put own_queue in the place of all three: it settles near 1 within ten seconds.',
+    state: { buffer: 2, duration: 90, flows: [flow('cubic'), flow('cubic'), flow('cubic', { start: 20 })] },
   },
   {
     id: 'learningcc', title: 'LearningCC under loss',
@@ -39,7 +39,7 @@ export const TOURS = [
   },
   {
     id: 'flagship', title: 'The flagship beside CUBIC',
-    text: 'The flagship is a trained network that sets two values of own_queue. Alone it keeps a short queue. It notices that CUBIC, which comes after 15 seconds, wants the link, and holds its share.',
+    text: 'The flagship is a trained network that sets two values of own_queue. Alone it keeps a queue of a few packets. CUBIC comes after 15 seconds and fills the buffer; the flagship notices that another flow wants the link, and holds its share.',
     state: { buffer: 2, flows: [flow('flagship'), flow('cubic', { start: 15 })] },
   },
   {

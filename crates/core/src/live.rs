@@ -149,8 +149,9 @@ fn begin(
     let mut scenario = Scenario::parse_with(text, ORIGIN, &[], &mut load)?;
     let interval = &mut scenario.network.sample_interval;
     *interval = if *interval == Span::ZERO { sample } else { *interval };
-    let sim = Sim::new(&scenario.network, seed, &mut sim::builtin);
-    let sim = sim.expect("the controllers of a checked scenario can be made");
+    let sim = Sim::new(&scenario.network, seed, &mut sim::builtin).map_err(|error| {
+        ScenarioError { origin: ORIGIN.to_owned(), line: 0, message: error.to_string() }
+    })?;
     Ok((scenario, sim))
 }
 

@@ -143,6 +143,13 @@ fn changes_that_no_scenario_can_say_are_refused_and_change_nothing() {
 }
 
 #[test]
+fn a_controller_that_is_not_of_this_crate_is_refused() {
+    let text = dumbbell(QUEUES[0]).replace("bbr3", "mine.py:Mine");
+    let refused = Live::new(&text, BTreeMap::new(), Seed(1), Span::ZERO).err().unwrap().to_string();
+    assert!(refused.starts_with("scenario.toml: `controller` = \"mine.py:Mine\": allowed is "), "{refused}");
+}
+
+#[test]
 fn links_of_every_topology_can_be_changed() {
     for (name, link) in
         [("rtt_fairness", 2), ("two_paths", 2), ("learningcc_case1", 1), ("two_way", 0)]
