@@ -31,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE :=
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd python demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
+.PHONY: help system build ackademyd python web demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
 	format lint deny msrv peers fuzz wasm docs schemas clean
 
 help: ## this list
@@ -147,6 +147,12 @@ schemas: python ## data/schemas: the JSON Schemas of all kinds of files, from th
 wasm: ## core builds without an operating system
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
 	cargo build --quiet --package ackademy --lib --target wasm32-unknown-unknown
+
+web: ## the playground, in web/dist: open it by `ackademy play`
+	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
+	cargo build --quiet --profile wasm --package ackademy-wasm --target wasm32-unknown-unknown
+	python3 tools/build_web.py target/wasm32-unknown-unknown/wasm/ackademy_wasm.wasm web/dist
+	@echo "web/dist: ackademy play"
 
 fuzz: ## parsers of scenarios, distributions, traces and policies, FUZZ_SECONDS=20 each
 	rustup toolchain list | grep nightly >/dev/null || rustup toolchain install nightly --profile minimal

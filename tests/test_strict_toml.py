@@ -165,7 +165,12 @@ flow = [{{}}]
 
 @pytest.mark.parametrize(
     "field",
-    ["rate_schedule = [[0, 1, 2]]", "outages = [[0, 1, 2]]", "delay_schedule = [[0, 1, 2]]"],
+    [
+        "rate_schedule = [[0, 1, 2]]",
+        "outages = [[0, 1, 2]]",
+        "delay_schedule = [[0, 1, 2]]",
+        "loss_schedule = [[0, 1, 2]]",
+    ],
 )
 def test_a_triple_where_a_scenario_has_pairs_is_refused(field: str) -> None:
     rate = "" if field.startswith("rate") else "rate_mbps = 4, "

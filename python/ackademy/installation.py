@@ -58,6 +58,13 @@ def build_site() -> str:
     return "a wheel has no pages: build them in the source distribution, tools/docs_site.py"
 
 
+def build_playground() -> str:
+    """What to do where the page of `ackademy play` is missing."""
+    if is_checkout():
+        return f"build it with `make web` in {ROOT}"
+    return "this wheel has no playground: build it in a source checkout, `make web`"
+
+
 def _origin() -> str:
     """The file or address that the package was installed from; empty for an index."""
     try:

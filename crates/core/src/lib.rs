@@ -30,6 +30,8 @@ pub mod sim;
 
 pub mod scenario;
 
+pub mod live;
+
 pub mod env;
 
 /// Hash of this crate's sources; part of every result's name.

@@ -24,6 +24,7 @@ const LAYERS: &[&str] = &[
     "coupled",
     "sim",
     "scenario",
+    "live",
     "env",
 ];
 

@@ -11,6 +11,7 @@ mod golden;
 mod kernel_cubic;
 mod layers;
 mod links;
+mod live;
 mod lives;
 mod overload;
 mod peers;

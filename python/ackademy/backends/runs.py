@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from ackademy import _core, files, lookup
+from ackademy import _core, files, folders, lookup
 from ackademy.backends import controllers, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
@@ -74,7 +75,8 @@ def read_scenario(
         parsed = scenario
     else:
         text, origin = text_of(scenario)
-        parsed = _core.Scenario.parse(text, origin, dict(overrides))
+        found = {**named_policies(text, origin), **overrides}
+        parsed = _core.Scenario.parse(text, origin, found)
     if cc is None:
         if params:
             names = ", ".join(params)
@@ -100,6 +102,24 @@ def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:
         raise ScenarioError(f"scenario of type {name}: allowed: {allowed}")
     path = lookup.find(scenario, "scenario", ScenarioError)
     return read_text(path), str(path)
+
+
+def named_policies(text: str, origin: str) -> dict[str, str]:
+    """Overrides for policies of flows that a scenario calls by name and that lie not beside it."""
+    try:
+        flows = tomllib.loads(text).get("flow", []) if "policy" in text else []
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}  # the parser says what is wrong
+    found = {}
+    for index, flow in enumerate(flows if isinstance(flows, list) else []):
+        params = flow.get("params") if isinstance(flow, dict) else None
+        word = params.get("policy") if isinstance(params, dict) else None
+        if isinstance(word, str) and not folders.exists(Path(origin).parent / word):
+            path = lookup.settings({"policy": word})["policy"]
+            if path != word:
+                absolute = str(Path(str(path)).absolute())
+                found[f"flow.{index}.params.policy"] = toml_value(absolute)
+    return found
 
 
 def read_text(path: Path) -> str:

@@ -16,6 +16,10 @@ SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("ackademy.cli.run:run_command", "Run a scenario once; print its flows and links."),
+    "play": (
+        "ackademy.cli.play:play_command",
+        "Open the playground: the simulator in a browser.",
+    ),
     "compare": (
         "ackademy.cli.compare:compare_command",
         "Compare controllers on the same scenarios.",

@@ -142,6 +142,7 @@ pub(super) fn link_plan(
         keep_order: spec.keep_order,
         queue: queue_plan(&field("queue"), &spec.queue, spec.rate_mbps, rtt, reader)?,
         loss: spec.loss.clone(),
+        loss_schedule: loss_schedule(path, spec)?,
         duplicate_ratio: spec.duplicate_ratio,
         reorder: spec.reorder.clone(),
         extras: extras_plan(path, spec, reader)?,
@@ -280,6 +281,15 @@ fn schedule(path: &str, steps: &[(f64, f64)], high: f64) -> Result<Vec<(Time, f6
     Ok(checked)
 }
 
+fn loss_schedule(path: &str, spec: &LinkSpec) -> Result<Vec<(Time, f64)>, Fault> {
+    let Some(steps) = &spec.loss_schedule else { return Ok(Vec::new()) };
+    let here = format!("{path}.loss_schedule");
+    if spec.loss.is_some() {
+        return Err(Fault::new(&here, "given", "absent beside loss"));
+    }
+    schedule(&here, steps, 1.0)
+}
+
 fn check_loss(path: &str, loss: &LossSpec) -> Result<(), Fault> {
     let check = |name: &str, value: f64| number(&format!("{path}.{name}"), value, 0.0..=1.0);
     let (from_s, until_s) = match *loss {
@@ -414,6 +424,7 @@ pub(super) fn plain(name: String, rate: RatePlan, delay: Span) -> LinkPlan {
         keep_order: true,
         queue: QueueSpec::default(),
         loss: None,
+        loss_schedule: Vec::new(),
         duplicate_ratio: 0.0,
         reorder: None,
         extras: ExtrasPlan::default(),

@@ -149,6 +149,9 @@ pub struct LinkSpec {
     /// Random loss after transmission.
     #[serde(default)]
     pub loss: Option<LossSpec>,
+    /// Pairs (from second, part of packets lost), the first from 0, instead of `loss`.
+    #[serde(default, deserialize_with = "pairs::optional_list")]
+    pub loss_schedule: Option<Vec<(f64, f64)>>,
     /// Part of packets delivered twice; [0, 1].
     #[serde(default)]
     pub duplicate_ratio: f64,

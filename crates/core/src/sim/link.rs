@@ -150,7 +150,7 @@ impl Link {
         let discipline = parts::discipline(plan, || seed.number("hash", index));
         let steady = matches!(plan.rate, RatePlan::Constant(_)) && plan.outages.is_empty();
         let unlimited = matches!(discipline, Discipline::Unlimited);
-        let loses = plan.loss.is_some() || plan.extras.retransmit.is_some();
+        let loses = parts::may_lose(plan);
         let delay = parts::delay(plan, Seed(seed.derive("delay", plan.delay_of.unwrap_or(index))));
         let plain_wire = match delay {
             Delay::Constant(span) if parts::has_plain_wire(plan) => Some(span),
@@ -162,7 +162,7 @@ impl Link {
             keep_order: plan.keep_order,
             discipline,
             rng: rng("queue"),
-            loss: plan.loss.as_ref().map(|spec| parts::loss(spec, rng("loss"))),
+            loss: parts::loss(plan, rng("loss")),
             duplicate: (plan.duplicate_ratio > 0.0)
                 .then(|| Duplicate { ratio: plan.duplicate_ratio, rng: rng("duplicate") }),
             reorder: plan.reorder.as_ref().map(|spec| Reorder {
@@ -272,6 +272,13 @@ impl Link {
         match &self.discipline {
             Discipline::Scheduler(queue) => queue.packets(),
             _ => 0,
+        }
+    }
+
+    /// Shows the packets that a scheduler holds.
+    pub fn show_held(&self, each: &mut dyn FnMut(&Packet)) {
+        if let Discipline::Scheduler(queue) = &self.discipline {
+            queue.show(each);
         }
     }
 

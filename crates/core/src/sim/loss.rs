@@ -1,4 +1,5 @@
 //! What happens to packets on the wire, queues aside: lost, duplicated, held back.
+use super::steps::Steps;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 
@@ -16,7 +17,7 @@ pub struct Loss {
 }
 
 /// Decides packet by packet.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Process {
     /// Each packet alone, with this probability.
     Bernoulli {
@@ -25,6 +26,8 @@ pub enum Process {
     },
     /// In bursts.
     GilbertElliott(GilbertElliott),
+    /// Each packet alone, with a probability that changes at known times.
+    Schedule(Steps<f64>),
 }
 
 /// Two states with a loss probability each (Gilbert 1960, Elliott 1963). A packet meets the loss of
@@ -74,6 +77,7 @@ impl Loss {
         match &mut self.process {
             Process::Bernoulli { ratio } => self.rng.chance(*ratio),
             Process::GilbertElliott(model) => model.lost(&mut self.rng),
+            Process::Schedule(ratios) => self.rng.chance(ratios.at(now).0),
         }
     }
 }
@@ -147,6 +151,15 @@ mod tests {
         let mut loss = Loss { until: Time(10), ..loss(Process::Bernoulli { ratio: 1.0 }) };
         assert!(loss.lost(Time(9)));
         assert!(!loss.lost(Time(10)));
+    }
+
+    #[test]
+    fn a_schedule_loses_the_share_of_its_time() {
+        let ratios = Steps::new(vec![(Time(0), 0.0), (Time(10), 1.0), (Time(20), 0.1)]).unwrap();
+        let mut loss = loss(Process::Schedule(ratios));
+        let count = |loss: &mut Loss, at: u64| (0..10_000).filter(|_| loss.lost(Time(at))).count();
+        assert_eq!((count(&mut loss, 9), count(&mut loss, 10)), (0, 10_000));
+        assert!((850..1150).contains(&count(&mut loss, 20)));
     }
 
     #[test]

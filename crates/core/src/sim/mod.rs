@@ -39,6 +39,7 @@ pub mod false_records;
 mod fetch;
 mod heads;
 pub mod link;
+mod live;
 pub mod loss;
 mod multipath;
 pub mod network;

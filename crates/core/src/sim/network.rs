@@ -69,6 +69,17 @@ pub struct NewPacket {
     pub path: Path,
 }
 
+/// A packet inside the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'a> {
+    /// The link whose queue or wire it is in.
+    pub link: u32,
+    /// When it arrives at the other end; `None` for a packet that a scheduler holds.
+    pub arrives: Option<Time>,
+    /// The packet.
+    pub packet: &'a Packet,
+}
+
 /// What the ends have to handle.
 #[derive(Clone, Copy, Debug)]
 pub enum Next<E> {
@@ -118,7 +129,8 @@ pub struct Network<E> {
     watched: bool,
     /// [`Packet::hop`] of packets on their last link, which says whether the ends are told of their arrival.
     hop_end: u8,
-    reordered: Vec<Option<Packet>>,
+    /// With when they arrive.
+    reordered: Vec<Option<(Time, Packet)>>,
     reordered_free: Vec<u32>,
     dropped: Vec<Packet>,
     events: u64,
@@ -251,7 +263,25 @@ impl<E: Copy> Network<E> {
     pub(super) fn inside(&self) -> (impl Iterator<Item = &Packet>, u64) {
         let pipes =
             self.links.iter().flat_map(|link| link.pipe.iter()).map(|in_pipe| &in_pipe.packet);
-        (pipes.chain(self.reordered.iter().flatten()), self.links.iter().map(Link::held).sum())
+        let reordered = self.reordered.iter().flatten().map(|(_, packet)| packet);
+        (pipes.chain(reordered), self.links.iter().map(Link::held).sum())
+    }
+
+    /// See [`Sim::show_packets`](super::Sim::show_packets); `path` tells the path of a packet.
+    pub(super) fn show(&self, path: impl Fn(&Packet) -> Path, each: &mut dyn FnMut(Inside<'_>)) {
+        for (link, own) in (0..).zip(&self.links) {
+            for InPipe { at, packet, .. } in own.pipe.iter() {
+                each(Inside { link, arrives: Some(*at), packet });
+            }
+            own.show_held(&mut |packet| each(Inside { link, arrives: None, packet }));
+        }
+        for (at, packet) in self.reordered.iter().flatten() {
+            let path = path(packet);
+            let hops = if packet.hop == HOP_END { path.hops } else { u32::from(packet.hop) };
+            if let Some(&link) = self.links_of(path).get(hops.wrapping_sub(1) as usize) {
+                each(Inside { link, arrives: Some(*at), packet });
+            }
+        }
     }
 
     /// Ends the counting at `end`: a row per link, and the samples of all.
@@ -287,7 +317,7 @@ impl<E: Copy> Network<E> {
             match timer {
                 Some(TimerEvent::OfEnds(event)) => return Some(Next::Event(event)),
                 Some(TimerEvent::Reordered(place)) => {
-                    *packet = self.reordered[place as usize].take().expect("a filled place");
+                    (_, *packet) = self.reordered[place as usize].take().expect("a filled place");
                     self.reordered_free.push(place);
                 }
                 None if unlikely(first.at() > until) => {
@@ -536,7 +566,7 @@ impl<E: Copy> Network<E> {
             self.reordered.push(None);
             self.reordered.len() as u32 - 1
         });
-        self.reordered[place as usize] = Some(packet);
+        self.reordered[place as usize] = Some((at, packet));
         self.push_timer(at, TimerEvent::Reordered(place));
     }
 

@@ -46,6 +46,8 @@ pub struct LinkPlan {
     pub queue: QueueSpec,
     /// Random loss.
     pub loss: Option<LossSpec>,
+    /// The same, piecewise constant, in place of `loss`; empty for none.
+    pub loss_schedule: Vec<(Time, f64)>,
     /// Part of packets delivered twice.
     pub duplicate_ratio: f64,
     /// Part of packets held back.

@@ -30,6 +30,7 @@ name = "c"
 trace = "lte \"1\".down"
 delay_ms = 10
 jitter_ms = 0.5
+loss_schedule = [[0, 0], [1, 0.02]]
 queue = { kind = "pie", packets = 100 }
 [sender]
 ecn = "classic"
@@ -100,7 +101,7 @@ fn with_controller_changes_every_flow_and_nothing_else() {
     }
     assert_eq!(spec, scenario.spec);
     let error = scenario.with_controller("vega", &[]).unwrap_err();
-    assert!(error.to_string().starts_with("dir/rich.toml:36: flow[0].controller = \"vega\": "));
+    assert!(error.to_string().starts_with("dir/rich.toml:37: flow[0].controller = \"vega\": "));
     let beta = [("beta".to_owned(), ParamValue::Number(7.0))];
     assert!(scenario.with_controller("cubic", &beta).is_err());
     let own = scenario.with_controller("mine.py:Mine", &beta).unwrap();

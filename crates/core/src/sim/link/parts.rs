@@ -28,9 +28,15 @@ const FULL_PACKET: Bytes = Bytes(1500);
 /// Whether packets on the wire are neither lost nor copied, nor is one of them delayed or overtaken.
 pub(super) fn has_plain_wire(plan: &LinkPlan) -> bool {
     plan.loss.is_none()
+        && plan.loss_schedule.is_empty()
         && plan.extras == ExtrasPlan::default()
         && plan.reorder.is_none()
         && plan.duplicate_ratio <= 0.0
+}
+
+/// Whether packets may be lost after they have left the queue.
+pub(super) fn may_lose(plan: &LinkPlan) -> bool {
+    plan.loss.is_some() || !plan.loss_schedule.is_empty() || plan.extras.retransmit.is_some()
 }
 
 pub(super) fn extras(plan: &LinkPlan, rng: &dyn Fn(&str) -> Rng) -> Option<Box<Extras>> {
@@ -87,8 +93,14 @@ pub(super) fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
     }
 }
 
-pub(super) fn loss(spec: &LossSpec, rng: Rng) -> Loss {
-    let (process, from_s, until_s) = match *spec {
+pub(super) fn loss(plan: &LinkPlan, rng: Rng) -> Option<Loss> {
+    if !plan.loss_schedule.is_empty() {
+        let ratios =
+            Steps::new(plan.loss_schedule.clone()).expect("the scenario's steps are checked");
+        let process = Process::Schedule(ratios);
+        return Some(Loss { process, from: Time(0), until: Time::NEVER, rng });
+    }
+    let (process, from_s, until_s) = match *plan.loss.as_ref()? {
         LossSpec::Bernoulli { ratio, from_s, until_s } => {
             (Process::Bernoulli { ratio }, from_s, until_s)
         }
@@ -111,7 +123,7 @@ pub(super) fn loss(spec: &LossSpec, rng: Rng) -> Loss {
         }
     };
     let until = until_s.map_or(Time::NEVER, Time::from_secs_f64);
-    Loss { process, from: Time::from_secs_f64(from_s), until, rng }
+    Some(Loss { process, from: Time::from_secs_f64(from_s), until, rng })
 }
 
 pub(super) fn discipline(plan: &LinkPlan, hash_seed: impl FnOnce() -> u64) -> Discipline {

@@ -93,6 +93,10 @@ impl Fifo {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    pub(super) fn show(&self, each: &mut dyn FnMut(&Packet)) {
+        self.entries.iter().for_each(|(_, packet)| each(packet));
+    }
 }
 
 impl State {
@@ -229,6 +233,10 @@ impl Scheduler for Codel {
 
     fn bytes(&self) -> u64 {
         self.queue.bytes()
+    }
+
+    fn show(&self, each: &mut dyn FnMut(&Packet)) {
+        self.queue.show(each);
     }
 }
 

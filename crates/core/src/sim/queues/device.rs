@@ -57,6 +57,11 @@ impl<S: Scheduler> Scheduler for BelowDiscipline<S> {
     fn bytes(&self) -> u64 {
         self.above.bytes() + self.taken_bytes
     }
+
+    fn show(&self, each: &mut dyn FnMut(&Packet)) {
+        self.taken.iter().for_each(|(_, packet)| each(packet));
+        self.above.show(each);
+    }
 }
 
 #[cfg(test)]

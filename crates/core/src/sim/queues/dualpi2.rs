@@ -241,6 +241,11 @@ impl Scheduler for Dualpi2 {
     fn bytes(&self) -> u64 {
         self.low.fifo.bytes() + self.classic.fifo.bytes()
     }
+
+    fn show(&self, each: &mut dyn FnMut(&Packet)) {
+        self.low.fifo.show(each);
+        self.classic.fifo.show(each);
+    }
 }
 
 /// Largest probability of a mark (`p_Lmax`); at it, packets are dropped too.

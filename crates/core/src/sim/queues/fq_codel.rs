@@ -170,6 +170,10 @@ impl Scheduler for FqCodel {
     fn bytes(&self) -> u64 {
         self.bytes
     }
+
+    fn show(&self, each: &mut dyn FnMut(&Packet)) {
+        self.queues.iter().for_each(|queue| queue.fifo.show(each));
+    }
 }
 
 /// Most packets dropped at once when the queues overflow.

@@ -63,4 +63,6 @@ pub trait Scheduler: std::marker::Send {
     fn packets(&self) -> u64;
     /// Bytes held.
     fn bytes(&self) -> u64;
+    /// Shows every packet held, of each of its queues the next first.
+    fn show(&self, each: &mut dyn FnMut(&Packet));
 }

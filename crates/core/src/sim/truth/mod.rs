@@ -407,7 +407,9 @@ fn expected_loss(link: &LinkPlan, at: Time) -> f64 {
         let now = at.as_secs_f64();
         from_s <= now && until_s.is_none_or(|until| now < until)
     };
+    let step = link.loss_schedule.iter().take_while(|step| step.0 <= at).last();
     let lost = match link.loss {
+        _ if step.is_some() => step.map_or(0.0, |step| step.1),
         Some(LossSpec::Bernoulli { ratio, from_s, until_s }) if holds(from_s, until_s) => ratio,
         Some(LossSpec::GilbertElliott {
             good_to_bad,
