@@ -121,7 +121,7 @@ ITEM = """\
 title = "What the table shows"
 item = "Table 1"
 about = "One flow, two buffers."
-scenario = "scenario.toml"
+scenario = "../../NAME.toml"
 runs = 5
 sample_interval_ms = 200
 columns = ["throughput_mean_mbps", "delay_mean_ms", "loss_ratio"]
@@ -273,8 +273,8 @@ def _experiment(name: str) -> Files:
     about = "# Which buffer does a controller need?\n"
     return {
         f"{folder}/paper.toml": PAPER.encode(),
-        f"{folder}/table1.toml": ITEM.encode(),
-        f"{folder}/scenario.toml": (about + one_flow.partition("\n")[2]).encode(),
+        f"{folder}/table1.toml": ITEM.replace("NAME", name).encode(),
+        f"{name}.toml": (about + one_flow.partition("\n")[2]).encode(),
     }
 
 
