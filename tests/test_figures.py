@@ -264,13 +264,14 @@ def test_a_study_refuses_an_unknown_format_before_the_work(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_run_writes_its_charts_to_a_folder(dumbbell: Path) -> None:
-    folder = dumbbell.parent / "figures"
+def test_a_run_writes_its_charts_to_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "figures"
     status, out, errors = ackademy_command(
-        "run", "dumbbell.toml", "--figures", "figures", cwd=dumbbell.parent
+        "run", "deep_buffer", "--figures", "figures", cwd=tmp_path
     )
     assert (status, errors) == (0, "")
     assert "figures: figures (1 files)" in out
+    assert "Jain" not in out  # of one flow
     (drawn,) = folder.iterdir()
     names = re.findall(r">([a-z:A-Z ]+), [a-zA-Z/]+</text>", drawn.read_text())
     assert names[:4] == ["throughput: arrivals", "RTT", "lost so far", "queue"]
@@ -352,3 +353,19 @@ def test_every_block_of_the_guide_to_figures_runs(tmp_path: Path) -> None:
     assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".svg", ".pdf"}
     pattern = tmp_path / re.findall(r"'(runs/compare/\*/summary\.parquet)'", page)[0]
     assert {"controller", "throughput_mbps", "delay_ms"} <= set(pl.read_parquet(pattern).columns)
+
+
+def test_a_paper_of_several_items_has_a_folder_of_charts_for_each(tmp_path: Path) -> None:
+    assert ackademy_command("new", "experiment", "own", cwd=tmp_path)[0] == 0
+    paper = tmp_path / "papers" / "own"
+    second = (paper / "table1.toml").read_text(encoding="utf-8").replace("Table 1", "Table 2")
+    (paper / "table2.toml").write_text(second, encoding="utf-8")
+    words = ("reproduce", "own", "--runs", "1", "--figures", "charts")
+    status, _, errors = ackademy_command(*words, cwd=tmp_path)
+    assert (status, errors) == (0, "")
+    names = [
+        {path.name for path in (tmp_path / "charts" / one).iterdir()}
+        for one in ("table1", "table2")
+    ]
+    assert names[0] == names[1]
+    assert {"plane-short.svg", "plane-long.svg"} <= names[0]

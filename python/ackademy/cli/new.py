@@ -29,7 +29,7 @@ def new_command(
 
         ackademy new scenario my_link       # my_link.toml
 
-        ackademy new experiment my_paper    # papers/my_paper: a table, its paper and scenario
+        ackademy new experiment my_paper    # papers/my_paper: a table and its paper; my_paper.toml
 
         ackademy new policy my_policy       # a folder: policy.toml and weights
 

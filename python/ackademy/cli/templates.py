@@ -125,7 +125,7 @@ ITEM = """\
 title = "What the table shows"
 item = "Table 1"
 about = "One flow, two buffers."
-scenario = "scenario.toml"
+scenario = "../../NAME.toml"
 runs = 5
 sample_interval_ms = 200
 columns = ["throughput_mean_mbps", "delay_mean_ms", "loss_ratio"]
@@ -295,8 +295,9 @@ def _experiment(name: str) -> Files:
     about = "# Which buffer does a controller need?\n"
     return {
         **_linked(f"{folder}/paper.toml", "paper", PAPER),
-        **_linked(f"{folder}/table1.toml", "paper", ITEM),
-        **_linked(f"{folder}/scenario.toml", "scenario", about + one_flow.partition("\n")[2]),
+        **_linked(f"{folder}/table1.toml", "paper", ITEM.replace("NAME", name)),
+        **_linked(f"{name}.toml", "scenario", about + one_flow.partition("
+")[2]),
     }
 
 

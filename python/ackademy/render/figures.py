@@ -143,7 +143,7 @@ def drawn(drawing: str, form: Format) -> str | bytes:
     return (
         compile_page(source, format="png", ppi=PNG_PPI, **inputs)
         if form == "png"
-        else compile_page(source, format="pdf", **inputs)
+        else compile_page(source, format="pdf", pdf_tags=False, **inputs)
     )
 
 
