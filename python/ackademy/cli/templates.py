@@ -296,8 +296,7 @@ def _experiment(name: str) -> Files:
     return {
         **_linked(f"{folder}/paper.toml", "paper", PAPER),
         **_linked(f"{folder}/table1.toml", "paper", ITEM.replace("NAME", name)),
-        **_linked(f"{name}.toml", "scenario", about + one_flow.partition("
-")[2]),
+        **_linked(f"{name}.toml", "scenario", about + one_flow.partition("\n")[2]),
     }
 
 
