@@ -45,6 +45,8 @@ SECONDS = 8
 """of each of them"""
 WEIGHT = 1_500_000
 """most bytes of the page, compressed"""
+BARE_WEIGHT = 700_000
+"""and of what of it a wheel would hold beside its data"""
 RUN_IN_PAGE = """([toml, seed]) => new Promise((done, failed) => {
   const worker = window.spare ??= new Worker('worker.js');
   const results = {};
@@ -341,8 +343,10 @@ def test_who_wants_no_motion_starts_the_run(visit: Callable[..., Opened]) -> Non
 
 def test_the_page_weighs_little(base: str) -> None:
     files = [path for path in DIST.rglob("*") if path.is_file()]
-    sizes = {path.name: len(zlib.compress(path.read_bytes(), 9)) for path in files}
+    sizes = {path.relative_to(DIST): len(zlib.compress(path.read_bytes(), 9)) for path in files}
     assert sum(sizes.values()) <= WEIGHT, sizes
+    bare = [size for path, size in sizes.items() if path.parts[0] not in play.SHARED]
+    assert sum(bare) <= BARE_WEIGHT, sizes
 
 
 def test_play_serves_the_page_to_this_machine_until_it_is_stopped(base: str) -> None:

@@ -136,7 +136,7 @@ function showNow(at_once = false) {
   const row = is_past ? app.cursor : series.time.length - 1;
   const body = $('now').tBodies[0];
   series.rate.forEach((_, flow) => {
-    const [waiting, flying] = is_past ? [null, null] : lanes.count(flow);
+    const [waiting, flying] = is_past ? [null, null] : lanes.count(flow, frame);
     const values = [series.rate[flow][row], series.rtt[flow][row], series.cwnd[flow][row], waiting, flying, series.lost[flow][row]];
     const cells = body.rows[flow]?.cells;
     values.forEach((value, index) => { if (cells) cells[index + 1].textContent = significant(value ?? null, 3); });
@@ -148,7 +148,7 @@ function opened({ about, lanes: found, toml }) {
   lanes.open(about, found);
   app.series = new Series(about, found);
   plots.end = about.duration_s;
-  const names = about.flows.map(({ name, controller }) => (app.file ? `${name} (${labelOf(controller)})` : labelOf(name)));
+  const names = about.flows.map(({ name, controller }) => (app.file && name !== controller ? `${name} (${labelOf(controller)})` : labelOf(name)));
   plots.build(app.series, names, found.map(({ link: own }) => about.links[own].name));
   const rows = names.slice(0, 40).map((name, flow) => element('tr', {}, element('th', { scope: 'row' }, element('span', { class: `swatch flow${flow % 6}` }), name), ...Array.from({ length: 6 }, () => element('td'))));
   $('now').tBodies[0].replaceChildren(...rows);

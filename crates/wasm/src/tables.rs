@@ -119,10 +119,10 @@ pub fn bytes(tables: &[Table]) -> Vec<u8> {
                 }
             }
             Column::Numbers(values) => {
-                out.extend(values.iter().flat_map(|value| value.to_le_bytes()))
+                out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
             }
             Column::Counts(values) => {
-                out.extend(values.iter().flat_map(|value| value.to_le_bytes()))
+                out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
             }
         }
     }
