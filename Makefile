@@ -31,7 +31,7 @@ export PYTHONDONTWRITEBYTECODE :=
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd python web demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
+.PHONY: help system build ackademyd python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
 	format lint deny msrv peers fuzz wasm docs schemas clean
 
 help: ## this list
@@ -64,9 +64,9 @@ demo: build ## Kong 2018, Table 5: claims, table, HTML report (RUNS=100)
 	$(BIN)ackademy reproduce kong2018/table5 --brief --runs $(RUNS) --jobs $(JOBS)
 
 # The Rust tests mostly wait for links and timers; meanwhile a processor builds what the Python tests need.
-test: system $(UV) ## the tests
+test: system browser $(UV) ## the tests
 	cargo test --workspace --quiet --no-run
-	.ci/beside "$(MAKE) ackademyd python" "$(MAKE) test-rust"
+	.ci/beside "$(MAKE) ackademyd python wasm" "$(MAKE) test-rust"
 	$(PYTEST)
 
 test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] in Rust
@@ -75,7 +75,7 @@ test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] i
 test-rust: system
 	cargo test --workspace --quiet -- $(IGNORED)
 
-test-python: ackademyd python
+test-python: ackademyd python browser wasm
 	$(PYTEST)
 
 # What the Python tests need in .venv.
@@ -144,15 +144,14 @@ docs: build ## the documentation site in site/, with rustdoc's pages; `ackademy 
 schemas: python ## data/schemas: the JSON Schemas of all kinds of files, from the parsers
 	$(BIN)python tools/schemas.py
 
-wasm: ## core builds without an operating system
-	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
-	cargo build --quiet --package ackademy --lib --target wasm32-unknown-unknown
-
-web: ## the playground, in web/dist: open it by `ackademy play`
+wasm: ## the core without an operating system, in the playground: web/dist, for `ackademy play`
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
 	cargo build --quiet --profile wasm --package ackademy-wasm --target wasm32-unknown-unknown
 	python3 tools/build_web.py target/wasm32-unknown-unknown/wasm/ackademy_wasm.wasm web/dist
-	@echo "web/dist: ackademy play"
+
+browser: ## Chromium, for the tests of the playground
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; }
 
 fuzz: ## parsers of scenarios, distributions, traces and policies, FUZZ_SECONDS=20 each
 	rustup toolchain list | grep nightly >/dev/null || rustup toolchain install nightly --profile minimal

@@ -135,3 +135,22 @@ def test_results_go_to_the_current_folder(elsewhere: Path) -> None:
     code, _, err = ackademy_command("compare", *words, cwd=elsewhere)
     assert (code, err) == (0, "")
     assert sorted(path.name for path in elsewhere.iterdir()) == ["reports", "runs"]
+
+
+def test_a_scenario_calls_a_policy_by_name_and_one_beside_it_comes_first(
+    elsewhere: Path, tmp_path: Path
+) -> None:
+    text = (
+        "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = {{ rate_mbps = 5 }}\n"
+        '[[flow]]\ncontroller = "policy"\nparams = {{ policy = "{}" }}\n'
+    )
+    by_name = ackademy.run(text.format("flagship"))
+    path = ROOT / "data" / "policies" / "flagship"
+    assert by_name.flows.equals(ackademy.run(text.format(path)).flows)
+    beside = tmp_path / "flagship"
+    shutil.copytree(ROOT / "data" / "policies" / "aurora_mixed", beside)
+    (tmp_path / "own.toml").write_text(text.format("flagship"))
+    other = ackademy.run(tmp_path / "own.toml")
+    assert not other.flows.equals(by_name.flows)
+    with pytest.raises(ScenarioError, match=r'policy = "no_such_policy": allowed is a folder'):
+        ackademy.run(text.format("no_such_policy"))

@@ -25,7 +25,8 @@ const LABELS = {
   pcc_allegro: 'PCC Allegro', rl_tcp: 'RL-TCP', q_tcp: 'Q-TCP', tcp_drinc: 'TCP-Drinc', lp_tcp: 'LP-TCP', lia: 'LIA', olia: 'OLIA', balia: 'BALIA',
   wvegas: 'wVegas', drl_cc: 'DRL-CC', flagship: 'flagship (policy)', aurora_mixed: 'aurora_mixed (policy)', dctcp: 'DCTCP', prague: 'Prague',
 };
-export const labelOf = (name) => LABELS[name] ?? name;
+// `cubic 2`, the second of its kind, is CUBIC 2.
+export const labelOf = (name) => name.replace(/^\w+/, (word) => LABELS[word] ?? word);
 
 // A slider's place in [0, 1000] on a scale where small values have as much room as large ones.
 const toSlider = ({ min, max }, value) => (min > 0 ? Math.round((1000 * Math.log(value / min)) / Math.log(max / min)) : Math.round(1000 * (Math.max(value, 0) / max) ** (1 / 3)));

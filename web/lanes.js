@@ -110,9 +110,10 @@ export class Lanes {
     }
   }
 
-  // Packets of a flow in queues and on wires.
-  count(flow) {
-    const own = (list) => list.filter((one) => one[1] === flow).length;
+  // Packets of a flow in queues and on wires; about, where a part of all is drawn.
+  count(flow, { packets, inside }) {
+    const each = packets.length ? (4 * inside) / packets.length : 1;
+    const own = (list) => Math.round(each * list.filter((one) => one[1] === flow).length);
     return this.counts.reduce(([waiting, flying], lane) => [waiting + own(lane.waiting), flying + own(lane.flying)], [0, 0]);
   }
 }

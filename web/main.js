@@ -37,6 +37,7 @@ function restart(on = app.on) {
   const toml = app.file?.toml ?? tomlOf(app.state, own);
   app.seed = app.file?.seed ?? app.state.seed;
   Object.assign(app, { on, is_over: false, is_changed: false, measured: null, changes: null, is_waiting: false, ask: false });
+  setSpeed();
   send('open', { toml, seed: app.seed, sample_ms: 100, on });
 }
 
@@ -98,12 +99,12 @@ function take(state) {
   controls.showFlows();
 }
 
-function startTour(id) {
+function startTour(id, on = true) {
   const tour = TOURS.find((one) => one.id === id) ?? TOURS[0];
   Object.assign(app, { tour: tour.id, file: null });
   take(tour.state);
   showTours();
-  restart(true);
+  restart(on);
 }
 
 function openFile(toml, name, seed = 1) {
@@ -135,7 +136,7 @@ function showNow(at_once = false) {
   const row = is_past ? app.cursor : series.time.length - 1;
   const body = $('now').tBodies[0];
   series.rate.forEach((_, flow) => {
-    const [waiting, flying] = is_past ? [null, null] : lanes.count(flow);
+    const [waiting, flying] = is_past ? [null, null] : lanes.count(flow, frame);
     const values = [series.rate[flow][row], series.rtt[flow][row], series.cwnd[flow][row], waiting, flying, series.lost[flow][row]];
     const cells = body.rows[flow]?.cells;
     values.forEach((value, index) => { if (cells) cells[index + 1].textContent = significant(value ?? null, 3); });
@@ -147,11 +148,12 @@ function opened({ about, lanes: found, toml }) {
   lanes.open(about, found);
   app.series = new Series(about, found);
   plots.end = about.duration_s;
-  const names = about.flows.map(({ name, controller }) => (app.file ? `${name} (${labelOf(controller)})` : labelOf(name)));
+  const names = about.flows.map(({ name, controller }) => (app.file && name !== controller ? `${name} (${labelOf(controller)})` : labelOf(name)));
   plots.build(app.series, names, found.map(({ link: own }) => about.links[own].name));
   const rows = names.slice(0, 40).map((name, flow) => element('tr', {}, element('th', { scope: 'row' }, element('span', { class: `swatch flow${flow % 6}` }), name), ...Array.from({ length: 6 }, () => element('td'))));
   $('now').tBodies[0].replaceChildren(...rows);
-  fault('');
+  fault(app.warning ?? '');
+  app.warning = null;
   $('report').replaceChildren();
   $('pending').hidden = false;
   $('results').dataset.done = 'false';
@@ -188,8 +190,9 @@ function finished({ tables, toml }) {
 }
 
 const handlers = {
-  ready: ({ controllers }) => {
-    controls.catalogue = controllers;
+  ready: ({ code, controllers: known }) => {
+    $('core').textContent = code;
+    controls.catalogue = known;
     controls.showFlows();
   },
   opened,
@@ -359,10 +362,10 @@ async function fromHash() {
       take(found.state);
       showTours();
       restart(app.on);
-    } else startTour(found.tour ?? 'start');
+    } else startTour(found.tour ?? 'start', app.on);
   } catch {
-    startTour('start');
-    fault('The link says nothing that this page knows; this is the first tour.');
+    startTour('start', app.on);
+    app.warning = 'The link says nothing that this page knows; this is the first tour.';
   }
 }
 
@@ -373,7 +376,6 @@ for (const { id, title } of TOURS) {
 }
 wireButtons();
 wireFiles();
-setSpeed();
 addEventListener('hashchange', fromHash);
 app.on = !matchMedia('(prefers-reduced-motion: reduce)').matches;
 controls.show();

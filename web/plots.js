@@ -4,6 +4,7 @@ import { jain } from './report.js';
 
 export const DASHES = [[], [8, 4], [3, 3], [10, 3, 3, 3], [6, 2], [2, 5]];
 const SMOOTH_S = 0.5; // over which a throughput is measured
+const MOST_LINES = 24; // in a plot
 const FAIR_S = 1; // and over which shares are compared
 
 export class Series {
@@ -103,7 +104,7 @@ export class Plots {
     const lines = {
       queue: () => series.queue.map((_, lane) => line(`queue ${lane + 1}`, colour(lane === 0 ? 'ink' : 'dim'), DASHES[lane])),
       fairness: () => [line('Jain', colour('ink'), [])],
-    }[key]?.() ?? names.map((name, flow) => line(name, palette[flow % 6], DASHES[flow % 6]));
+    }[key]?.() ?? names.slice(0, MOST_LINES).map((name, flow) => line(name, palette[flow % 6], DASHES[flow % 6]));
     const options = { ...this.frame(figure, key), series: [{}, ...lines] };
     return { key, figure, plot: new uPlot(options, this.data(key), figure) };
   }
@@ -123,7 +124,8 @@ export class Plots {
   data(key) {
     const { series } = this;
     if (key === 'fairness') return [series.time, series.fairness];
-    return [series.time, ...series[key].map((column) => (key === 'queue' ? column.slice(0, series.time.length) : column))];
+    if (key === 'queue') return [series.time, ...series.queue.map((column) => column.slice(0, series.time.length))];
+    return [series.time, ...series[key].slice(0, MOST_LINES)];
   }
 
   draw() {

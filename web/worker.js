@@ -13,7 +13,7 @@ async function instantiate() {
   if (!response.ok) throw new Error(`ackademy.wasm: ${response.status}`);
   core = (await WebAssembly.instantiate(await response.arrayBuffer(), {})).instance.exports;
   core.play_controllers();
-  postMessage({ kind: 'ready', controllers: JSON.parse(text()) });
+  postMessage({ kind: 'ready', ...JSON.parse(text()) });
 }
 
 function put(...parts) {

@@ -61,8 +61,8 @@ def build_site() -> str:
 def build_playground() -> str:
     """What to do where the page of `ackademy play` is missing."""
     if is_checkout():
-        return f"build it with `make web` in {ROOT}"
-    return "this wheel has no playground: build it in a source checkout, `make web`"
+        return f"build it with `make wasm` in {ROOT}"
+    return "this wheel has no playground: build it in a source checkout, `make wasm`"
 
 
 def _origin() -> str:

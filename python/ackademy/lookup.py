@@ -97,9 +97,13 @@ def settings(params: Mapping[str, float | str]) -> dict[str, float | str]:
     found = dict(params)
     word = found.get("policy")
     if isinstance(word, str) and not exists(word):
-        paths = [path for path in [policy_folder(word), *_looked_up(word)] if path is not None]
-        found["policy"] = str(paths[0]) if paths else word
+        found["policy"] = str(policy_path(word) or word)
     return found
+
+
+def policy_path(word: str) -> Path | None:
+    """The folder or the file of a policy, by path or name; `None` if there is none."""
+    return policy_folder(word) or next(iter(_looked_up(word)), None)
 
 
 def controllers() -> list[str]:

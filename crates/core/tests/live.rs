@@ -146,7 +146,10 @@ fn changes_that_no_scenario_can_say_are_refused_and_change_nothing() {
 fn a_controller_that_is_not_of_this_crate_is_refused() {
     let text = dumbbell(QUEUES[0]).replace("bbr3", "mine.py:Mine");
     let refused = Live::new(&text, BTreeMap::new(), Seed(1), Span::ZERO).err().unwrap().to_string();
-    assert!(refused.starts_with("scenario.toml: `controller` = \"mine.py:Mine\": allowed is "), "{refused}");
+    assert!(
+        refused.starts_with("scenario.toml: `controller` = \"mine.py:Mine\": allowed is "),
+        "{refused}"
+    );
 }
 
 #[test]

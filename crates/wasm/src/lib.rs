@@ -82,7 +82,7 @@ pub extern "C" fn play_file(name_len: usize) {
     });
 }
 
-/// The controllers, as JSON.
+/// The hash of the core and its controllers, as JSON.
 #[unsafe(no_mangle)]
 pub extern "C" fn play_controllers() {
     with(|page| page.output = tables::controllers().to_string().into_bytes());

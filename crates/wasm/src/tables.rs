@@ -1,24 +1,18 @@
 //! What a page reads of a scenario and of a run.
 use ackademy::live::Live;
-use ackademy::params::ParamKind;
 use ackademy::sim::plan::{LinkPlan, LossSpec, RatePlan};
 use ackademy::sim::record::{Column, Table};
 use ackademy::{controllers, coupled};
 use serde_json::{Map, Value, json};
 
-/// Name, line of help, and which setting names a file or a folder of each controller.
+/// The hash of the core; name, line of help and whether it governs several subflows of each controller.
 pub fn controllers() -> Value {
-    let plain = controllers::ALL.iter().map(|one| (one.name, one.about, one.params, false));
-    let coupled = coupled::ALL.iter().map(|one| (one.name, one.about, one.params, true));
-    let all = plain.chain(coupled).map(|(name, about, params, coupled)| {
-        let files = params.iter().find_map(|param| match param.kind {
-            ParamKind::File { .. } => Some(json!([""])),
-            ParamKind::Files { names, .. } => Some(json!(names)),
-            _ => None,
-        });
-        json!({ "name": name, "about": about, "coupled": coupled, "files": files })
+    let plain = controllers::ALL.iter().map(|one| (one.name, one.about, false));
+    let coupled = coupled::ALL.iter().map(|one| (one.name, one.about, true));
+    let all = plain.chain(coupled).map(|(name, about, is_coupled)| {
+        json!({ "name": name, "about": about, "is_coupled": is_coupled })
     });
-    all.collect()
+    json!({ "code": ackademy::CODE_HASH, "controllers": all.collect::<Value>() })
 }
 
 /// What a page draws: flows, links and their routes.
@@ -125,10 +119,10 @@ pub fn bytes(tables: &[Table]) -> Vec<u8> {
                 }
             }
             Column::Numbers(values) => {
-                out.extend(values.iter().flat_map(|value| value.to_le_bytes()))
+                out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
             }
             Column::Counts(values) => {
-                out.extend(values.iter().flat_map(|value| value.to_le_bytes()))
+                out.extend(values.iter().flat_map(|value| value.to_le_bytes()));
             }
         }
     }

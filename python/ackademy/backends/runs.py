@@ -115,10 +115,9 @@ def named_policies(text: str, origin: str) -> dict[str, str]:
         params = flow.get("params") if isinstance(flow, dict) else None
         word = params.get("policy") if isinstance(params, dict) else None
         if isinstance(word, str) and not folders.exists(Path(origin).parent / word):
-            path = lookup.settings({"policy": word})["policy"]
-            if path != word:
-                absolute = str(Path(str(path)).absolute())
-                found[f"flow.{index}.params.policy"] = toml_value(absolute)
+            path = lookup.policy_path(word)
+            if path is not None:
+                found[f"flow.{index}.params.policy"] = toml_value(str(path.absolute()))
     return found
 
 

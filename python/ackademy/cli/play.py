@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -61,18 +62,14 @@ def play_command(
     import webbrowser
 
     site = site_folder()
-    brought, fragment = _brought(scenario, seed) if scenario else ({}, "")
-    server = serve(site, brought, port)
-    address = f"http://127.0.0.1:{server.server_port}/"
-    typer.echo(f"playground: {address}{fragment}")
-    if show:
-        webbrowser.open(address + fragment)
-    try:
+    carried, fragment = brought(scenario, seed) if scenario else ({}, "")
+    server = serve(site, carried, port)
+    address = f"http://127.0.0.1:{server.server_port}/{fragment}"
+    with server, suppress(KeyboardInterrupt):
+        typer.echo(f"playground: {address}")
+        if show:
+            webbrowser.open(address)
         server.serve_forever()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        server.server_close()
 
 
 def site_folder() -> Path:
@@ -157,7 +154,7 @@ class Handler(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
-def _brought(scenario: str, seed: int) -> tuple[dict[str, bytes], str]:
+def brought(scenario: str, seed: int) -> tuple[dict[str, bytes], str]:
     """The files that a scenario names, under the paths that the page asks for, and its link.
 
     Raises:
@@ -169,12 +166,12 @@ def _brought(scenario: str, seed: int) -> tuple[dict[str, bytes], str]:
     text, origin = text_of(scenario)
     files: dict[str, bytes] = {}
     parsed = _core.Scenario.parse(text, origin, named_policies(text, origin), files)
-    brought = {}
+    served = {}
     for name, content in files.items():
         if Path(name).is_absolute():
             continue  # called by name: the page finds it by that
         is_trace = not name.endswith((".toml", ".safetensors"))
         rest = name.rpartition("/")[2] if is_trace else name.rpartition("policies/")[2]
-        brought[f"{'traces' if is_trace else 'policies'}/{rest}"] = content
+        served[f"{'traces' if is_trace else 'policies'}/{rest}"] = content
     packed = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9, -15)).decode().rstrip("=")
-    return brought, f"#scenario={packed}&seed={seed}&name={quote(parsed.name)}"
+    return served, f"#scenario={packed}&seed={seed}&name={quote(parsed.name)}"
