@@ -138,7 +138,7 @@ peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libn
 
 packages: build ackademyd ## dist/: wheel, source distribution, ackademyd as a Debian package
 	$(BIN)maturin build --quiet --release --locked --out dist
-	$(BIN)maturin sdist --quiet --out dist
+	$(BIN)maturin sdist --out dist
 	packaging/deb.sh $(ACKADEMYD) "$$($(ACKADEMYD) --version | cut -d ' ' -f 2)" "$$(dpkg --print-architecture)" dist
 
 docs: build ## the documentation site in site/, with rustdoc's pages; `ackademy docs` opens it
