@@ -43,7 +43,7 @@ def build_daemon() -> str:
     """What to do where the program `ackademyd` is missing."""
     if is_checkout():
         return f"build it with `make ackademyd` in {ROOT}"
-    return "a wheel has no ackademyd: build it from the source distribution, crates/net"
+    return "a wheel has no ackademyd: it is another file of the same release, or built in a checkout"
 
 
 def site() -> Path:
@@ -55,7 +55,7 @@ def build_site() -> str:
     """What to do where the documentation is not built."""
     if is_checkout():
         return f"build them with `make docs` in {ROOT}"
-    return "a wheel has no pages: build them in the source distribution, tools/docs_site.py"
+    return "a wheel has no pages: they are built in a checkout of the sources"
 
 
 def _origin() -> str:
