@@ -43,7 +43,9 @@ def build_daemon() -> str:
     """What to do where the program `ackademyd` is missing."""
     if is_checkout():
         return f"build it with `make ackademyd` in {ROOT}"
-    return "a wheel has no ackademyd: it is another file of the same release, or built in a checkout"
+    return (
+        "a wheel has no ackademyd: it is another file of the same release, or built in a checkout"
+    )
 
 
 def site() -> Path:
