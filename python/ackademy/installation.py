@@ -17,13 +17,15 @@ def is_checkout() -> bool:
 
 
 def add_extra(extra: str) -> str:
-    """The command that adds an extra to this installation, between backquotes."""
+    """What adds an extra to this installation; a command is between backquotes."""
     if is_checkout():
         return f"`make build EXTRAS={extra}` in {ROOT}"
     url = _origin()
     if url.startswith("file:") and not Path(unquote(urlsplit(url).path)).exists():
         return f"pip, with [{extra}] after the path of the wheel ({url} is gone)"
-    return f"`pip install 'ackademy[{extra}]{f' @ {url}' if url else ''}'`"
+    if not url:  # from a folder or an index, whose options are not known
+        return f"pip as before, with ackademy[{extra}] in place of ackademy"
+    return f"`pip install 'ackademy[{extra}] @ {url}'`"
 
 
 def add_package(package: str) -> str:
