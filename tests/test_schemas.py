@@ -61,6 +61,17 @@ def test_a_schema_is_a_schema_with_an_id_and_texts(kind: str) -> None:
     assert json.dumps(found).count('"description"') > 10 or kind in ("suite", "paper")
 
 
+def test_an_error_names_the_field_and_its_bound() -> None:
+    values = tomllib.loads(templates.SCENARIO)
+    values["dumbbell"]["rtt_ms"] = -40
+    assert faults("scenario", values) == ["$.dumbbell.rtt_ms: -40 is less than the minimum of 0.0"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_schema_has_null_which_toml_lacks(kind: str) -> None:
+    assert "null" not in schema_file(kind).read_text("utf-8").replace("null character", "")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_shipped_file_fits_its_schema(kind: str) -> None:
     files = shipped(kind)
