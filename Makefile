@@ -32,7 +32,7 @@ HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
 .PHONY: help system build ackademyd python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
-	format lint deny msrv peers fuzz wasm docs schemas clean
+	format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -135,6 +135,11 @@ peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libn
 	command -v ns >/dev/null && test -f /usr/include/ns3/core-module.h || \
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
 	PYTHONPATH=tools $(BIN)python -m ns_peers
+
+packages: build ackademyd ## dist/: wheel, source distribution, ackademyd as a Debian package
+	$(BIN)maturin build --quiet --release --locked --out dist
+	$(BIN)maturin sdist --out dist
+	packaging/deb.sh $(ACKADEMYD) "$$($(ACKADEMYD) --version | cut -d ' ' -f 2)" "$$(dpkg --print-architecture)" dist
 
 docs: build ## the documentation site in site/, with rustdoc's pages; `ackademy docs` opens it
 	$(UV) sync --locked --quiet --inexact --group docs

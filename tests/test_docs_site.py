@@ -140,3 +140,10 @@ def test_without_pages_the_command_says_how_to_build_them(tmp_path: Path) -> Non
     assert err.count("\n") == 1
     assert "make docs" in err
     assert shutil.which("make")
+
+
+def test_with_an_address_the_navigation_ends_with_the_sources() -> None:
+    plain = tomllib.loads(docs_site.config("", {}, has_reports=False))["project"]["nav"]
+    found = tomllib.loads(docs_site.config("https://e.org/a/b", {}, has_reports=False))
+    assert found["project"]["nav"] == [*plain, {"Source": "https://e.org/a/b"}]
+    assert {"playground.md", "rust.md"} & set(entries(plain)) == set()

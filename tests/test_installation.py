@@ -65,7 +65,7 @@ def test_a_checkout_adds_an_extra_with_make() -> None:
 @pytest.mark.parametrize(
     ("url", "command"),
     [
-        (None, "`pip install 'ackademy[onnx]'`"),
+        (None, "pip as before, with ackademy[onnx] in place of ackademy"),
         ("file:{here}/own.whl", "`pip install 'ackademy[onnx] @ file:{here}/own.whl'`"),
         (
             "file:{here}/old.whl",

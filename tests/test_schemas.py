@@ -61,6 +61,17 @@ def test_a_schema_is_a_schema_with_an_id_and_texts(kind: str) -> None:
     assert json.dumps(found).count('"description"') > 10 or kind in ("suite", "paper")
 
 
+def test_an_error_names_the_field_and_its_bound() -> None:
+    values = tomllib.loads(templates.SCENARIO)
+    values["dumbbell"]["rtt_ms"] = -40
+    assert faults("scenario", values) == ["$.dumbbell.rtt_ms: -40 is less than the minimum of 0.0"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_schema_has_null_which_toml_lacks(kind: str) -> None:
+    assert "null" not in schema_file(kind).read_text("utf-8").replace("null character", "")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_shipped_file_fits_its_schema(kind: str) -> None:
     files = shipped(kind)
@@ -81,7 +92,7 @@ def test_the_schemas_are_what_the_parsers_say(monkeypatch: pytest.MonkeyPatch) -
 def test_drawn_scenarios_fit_with_every_default_filled_in() -> None:
     for path in shipped("distribution"):
         drawn = _core.Distribution.parse(path.read_text("utf-8"), str(path))
-        for seed in range(SEED, SEED + 20):
+        for seed in range(SEED, SEED + 8):
             values = tomllib.loads(drawn.draw(seed).resolved())
             assert faults("scenario", values) == [], (path, seed)
 
@@ -154,7 +165,7 @@ def test_the_schema_refuses_the_numbers_that_the_program_refuses(kind: str, copi
     draw, n_refused, missed = random.Random(SEED), 0, list[str]()
     texts = {path: path.read_text("utf-8") for path in shipped(kind) if DATA in path.parents}
     files = [path for path, text in texts.items() if list(leaves(tomllib.loads(text)))]
-    for _ in range(25 if kind == "distribution" else 100):
+    for _ in range(12 if kind == "distribution" else 100):
         own = draw.choice(files)
         path = copied / own.relative_to(DATA)
         values = tomllib.loads(texts[own])

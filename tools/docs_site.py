@@ -53,7 +53,9 @@ def main() -> None:
     write_pages(address(), has)
     if not given.no_reports:
         write_reports(WORK / "docs" / "results" / "reports")
-    (WORK / "zensical.toml").write_text(config(address(), has, not given.no_reports), "utf-8")
+    (WORK / "zensical.toml").write_text(
+        config(address(), has, has_reports=not given.no_reports), "utf-8"
+    )
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
     built = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=False)
     if built.returncode:
@@ -73,7 +75,7 @@ def address() -> str:
     return str(found["tool"]["ackademy"]["address"]).rstrip("/")
 
 
-def config(url: str, has: Mapping[str, Path], has_reports: bool) -> str:
+def config(url: str, has: Mapping[str, Path], *, has_reports: bool) -> str:
     """The configuration of Zensical, without the entries of pages that there are not."""
     lines = (ROOT / "zensical.toml").read_text("utf-8").splitlines()
     absent = {f'"{name}.md"' for name in ("rust", "playground") if name not in has}

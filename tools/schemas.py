@@ -85,7 +85,30 @@ def schema(kind: str) -> Schema:
         "title": TITLES[kind],
         "description": f"Written from the parser by tools/schemas.py; `ackademy schema {kind}`.",
     }
-    return {**head, **{key: value for key, value in found.items() if key not in head}}
+    return {**head, **{key: without_null(own) for key, own in found.items() if key not in head}}
+
+
+def without_null(own: Any) -> Any:  # noqa: ANN401
+    """A schema without `null`, which TOML has not: an error then names the field, not a choice."""
+    if isinstance(own, list):
+        return [without_null(each) for each in own]
+    if not isinstance(own, dict):
+        return own
+    is_none = {key for key, each in own.items() if key == "default" and not is_plain(each)}
+    found = {key: without_null(each) for key, each in own.items() if key not in is_none}
+    if isinstance(kind := found.get("type"), list):
+        kinds = [each for each in kind if each != "null"]
+        found["type"] = kinds[0] if len(kinds) == 1 else kinds
+    choices = [each for each in found.get("anyOf", ()) if each != {"type": "null"}]
+    if len(choices) == 1:
+        del found["anyOf"]
+        return {**choices[0], **found}
+    return found
+
+
+def is_plain(default: object) -> bool:
+    """Whether a default is a value that a file can have."""
+    return default is not None and not isinstance(default, dict)
 
 
 def scenario() -> Schema:

@@ -17,13 +17,15 @@ def is_checkout() -> bool:
 
 
 def add_extra(extra: str) -> str:
-    """The command that adds an extra to this installation, between backquotes."""
+    """What adds an extra to this installation; a command is between backquotes."""
     if is_checkout():
         return f"`make build EXTRAS={extra}` in {ROOT}"
     url = _origin()
     if url.startswith("file:") and not Path(unquote(urlsplit(url).path)).exists():
         return f"pip, with [{extra}] after the path of the wheel ({url} is gone)"
-    return f"`pip install 'ackademy[{extra}]{f' @ {url}' if url else ''}'`"
+    if not url:  # from a folder or an index, whose options are not known
+        return f"pip as before, with ackademy[{extra}] in place of ackademy"
+    return f"`pip install 'ackademy[{extra}] @ {url}'`"
 
 
 def add_package(package: str) -> str:
@@ -43,7 +45,9 @@ def build_daemon() -> str:
     """What to do where the program `ackademyd` is missing."""
     if is_checkout():
         return f"build it with `make ackademyd` in {ROOT}"
-    return "a wheel has no ackademyd: build it from the source distribution, crates/net"
+    return (
+        "a wheel has no ackademyd: it is another file of the same release, or built in a checkout"
+    )
 
 
 def site() -> Path:
@@ -55,7 +59,7 @@ def build_site() -> str:
     """What to do where the documentation is not built."""
     if is_checkout():
         return f"build them with `make docs` in {ROOT}"
-    return "a wheel has no pages: build them in the source distribution, tools/docs_site.py"
+    return "a wheel has no pages: they are built in a checkout of the sources"
 
 
 def build_playground() -> str:

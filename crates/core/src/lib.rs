@@ -1,6 +1,24 @@
 //! Ackademy's core: congestion controllers, the sender that drives them, and a deterministic
 //! packet-level simulator. Pure: no I/O, no clock, no threads, no `unsafe`.
 //!
+//! ```
+//! use ackademy::{rng::Seed, scenario::Scenario, sim};
+//!
+//! let text = "
+//! duration_s = 5
+//! [dumbbell]
+//! rtt_ms = 40
+//! bottleneck = { rate_mbps = 10, queue = { kind = \"drop_tail\", bdp = 1 } }
+//! [[flow]]
+//! controller = \"cubic\"
+//! ";
+//! let scenario = Scenario::parse(text, "example.toml").expect("a scenario");
+//! let outcome = sim::run(&scenario.network, Seed(1)).expect("a known controller");
+//! let flow = &outcome.flows[0];
+//! let mbps = flow.delivered_bytes as f64 * 8e-6 / flow.active_s;
+//! assert!((8.0..10.0).contains(&mbps));
+//! ```
+//!
 //! Each module uses only modules below it, in the order that `tests/layers.rs` lists and holds.
 #![forbid(unsafe_code)]
 

@@ -11,6 +11,7 @@ const LAYERS: &[&str] = &[
     "digest",
     "rng",
     "histogram",
+    "ranges",
     "toml_error",
     "params",
     "decision",

@@ -6,7 +6,6 @@ simulator's tables as JSON, with how well it kept time.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -206,6 +205,8 @@ def _machine_to_itself() -> Iterator[None]:
 
     The lock is on the program's file, so no lock file is left behind.
     """
+    import fcntl  # not on Windows, where the simulator runs
+
     with ackademyd.find().open("rb") as program:
         fcntl.flock(program, fcntl.LOCK_EX)
         yield
