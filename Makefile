@@ -42,8 +42,8 @@ build/uv/bin/uv:
 	@python3 -m venv build/uv || { apt-get install -y python3-venv && python3 -m venv build/uv; }
 	@build/uv/bin/pip install --quiet uv==$(UV_VERSION)
 
-system: ## what ackademyd and its tests need of the system: clang, libelf, zlib; ip, iperf3
-	for need in clang:clang pkg-config:pkg-config ip:iproute2 iperf3:iperf3; do \
+system: ## what ackademyd and the tests need of the system: clang, libelf, zlib; ip, iperf3, tshark
+	for need in clang:clang pkg-config:pkg-config ip:iproute2 iperf3:iperf3 tshark:tshark; do \
 		command -v $${need%%:*} >/dev/null || missing="$${missing:-} $${need##*:}"; done; \
 	for need in libelf.h:libelf-dev zlib.h:zlib1g-dev; do \
 		test -f /usr/include/$${need%%:*} || missing="$${missing:-} $${need##*:}"; done; \

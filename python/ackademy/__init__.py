@@ -43,6 +43,7 @@ __all__ = [
     "ExperimentError",
     "KernelError",
     "Metrics",
+    "Pcap",
     "Run",
     "Scenario",
     "ScenarioError",

@@ -80,8 +80,8 @@ class Captures:
     @property
     def paths(self) -> list[Path]:
         """The files."""
-        given = [self.pcap and Path(self.pcap.path), self.qlog]
-        return [path for path in given if path is not None]
+        pcap = None if self.pcap is None else Path(self.pcap.path)
+        return [path for path in (pcap, self.qlog) if path is not None]
 
     def check(self, scenario: _core.Scenario, backend: str) -> None:
         """Find out, before the work, whether the files can be written of a run.

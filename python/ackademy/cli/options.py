@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -207,13 +206,13 @@ def pcap(path: Path | None, at: str | None, snaplen: int | None, ip: int | None)
     Raises:
         AckademyError: if there is one of them without it.
     """
-    beside = {"at": at, "snaplen": snaplen, "ip": ip}
-    given = {name: value for name, value in beside.items() if value is not None}
     if path is None:
-        for name in given:
-            raise AckademyError(f"--pcap-{name}: allowed: with --pcap")
+        for name, value in (("at", at), ("snaplen", snaplen), ("ip", ip)):
+            if value is not None:
+                raise AckademyError(f"--pcap-{name}: allowed: with --pcap")
         return None
-    return replace(Pcap(path), **given)
+    usual = Pcap(path)
+    return Pcap(path, at or usual.at, snaplen or usual.snaplen, ip or usual.ip)
 
 
 def export(path: Path, text: str) -> None:

@@ -9,6 +9,7 @@ use crate::flows::Flow;
 use crate::positions::Positions;
 use ackademy::control::Recovery;
 use ackademy::rng::Seed;
+use ackademy::transport::multipath::Mapping;
 use ackademy::transport::packet::{Packet, SACK_BLOCKS};
 use ackademy::units::Time;
 
@@ -40,6 +41,8 @@ pub struct State {
     closed: bool,
     /// Of several subflows, once one has sent.
     pub connection: Option<Connection>,
+    /// What its receiver said last of the connection's data.
+    data_ack: u32,
 }
 
 impl State {
@@ -63,6 +66,7 @@ impl State {
             is_over: false,
             closed: false,
             connection: None,
+            data_ack: 0,
             flow,
         }
     }
@@ -94,6 +98,7 @@ impl State {
 
     /// Its receiver sends an acknowledgement.
     pub fn ack_sent(&mut self, at: Time, packet: &Packet) -> SentAck {
+        self.data_ack = packet.transmission;
         self.acks.sent(at, packet, self.marks.of_ack())
     }
 
@@ -261,6 +266,13 @@ impl State {
         let step = |to_receiver: bool, seq, ack, fin| {
             let mut options = Options::default();
             self.add_timestamps(&mut options, ticks(at), ticks(at));
+            if let Some(connection) = &self.connection {
+                options.mptcp(&if to_receiver {
+                    connection.data(self.flow.number, 0, Mapping::default())
+                } else {
+                    connection.data_ack(self.data_ack)
+                });
+            }
             let window = if to_receiver { SENDER_WINDOW } else { self.window.0 };
             let ack = Some(ack);
             let echo = if to_receiver { self.marks.of_data(u32::MAX) } else { self.marks.of_ack() };

@@ -1,9 +1,12 @@
 //! Which packets a sender takes for acknowledged and lost. Its records say how many; this works out which, by the same
 //! rules.
-use ackademy::control::{Loss, LossKind};
+use ackademy::control::{Loss, LossKind, Recovery};
 use ackademy::transport::packet::Packet;
 use ackademy::units::Time;
 use std::collections::VecDeque;
+
+/// Most transmissions that are remembered beside the latest of each segment.
+const REPLACED_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
@@ -27,17 +30,31 @@ struct Sent {
 pub struct Board {
     una: u64,
     sent: VecDeque<Sent>,
+    /// Those that a retransmission replaced before they were told to be lost: a probe of them, or a loss that is
+    /// told late.
+    replaced: VecDeque<Sent>,
+    /// Whether the sender goes back to what is not acknowledged (ns-2).
+    goes_back: bool,
 }
 
 impl Board {
+    /// Nothing sent.
+    pub fn new(recovery: Recovery) -> Self {
+        Self { goes_back: recovery == Recovery::Ns2, ..Self::default() }
+    }
+
     /// A data packet leaves.
     pub fn sent(&mut self, at: Time, packet: &Packet) {
         let Packet { seq, size, transmission, .. } = *packet;
         let sent = Sent { number: u64::from(transmission), at, size, fate: Fate::Open };
         let Some(index) = seq.checked_sub(self.una) else { return };
-        match self.sent.get_mut(index as usize) {
-            Some(known) => *known = sent,
-            None => self.sent.push_back(sent),
+        let Some(known) = self.sent.get_mut(index as usize) else {
+            return self.sent.push_back(sent);
+        };
+        let before = std::mem::replace(known, sent);
+        if before.fate == Fate::Open {
+            self.replaced.truncate(REPLACED_MAX - 1);
+            self.replaced.push_front(before);
         }
     }
 
@@ -68,8 +85,11 @@ impl Board {
     }
 
     /// The packets that a loss is about: those that left first, up to the newest that it names, as many as it
-    /// says.
+    /// says. If there are not as many, some were told late.
     pub fn lost(&mut self, loss: &Loss) -> Vec<u64> {
+        if self.goes_back && loss.kind != LossKind::Deflate {
+            return self.first(loss.lost.0);
+        }
         if loss.kind == LossKind::Spurious {
             for sent in self.sent.iter_mut().filter(|sent| sent.fate == Fate::Lost) {
                 sent.fate = Fate::Open;
@@ -95,7 +115,24 @@ impl Board {
             sent.fate = Fate::Lost;
             found.push(sent.number);
         }
+        while left > 0
+            && let Some(sent) = self.replaced.pop_front()
+        {
+            left = left.saturating_sub(u64::from(sent.size));
+            found.push(sent.number);
+        }
         found
+    }
+
+    /// The first so many bytes: what a sender without selective acknowledgements takes for lost, again and again.
+    fn first(&self, bytes: u64) -> Vec<u64> {
+        let mut left = bytes;
+        let mut is_lost = |sent: &&Sent| {
+            let is_lost = left > 0;
+            left = left.saturating_sub(u64::from(sent.size));
+            is_lost
+        };
+        self.sent.iter().take_while(|sent| is_lost(sent)).map(|sent| sent.number).collect()
     }
 }
 
@@ -163,6 +200,13 @@ mod tests {
         assert_eq!(board.lost(&loss(2, 4, LossKind::More)), [1, 2]);
         assert_eq!(board.lost(&loss(1, 10, LossKind::TimeoutAgain)), [6]);
         assert_eq!(board.lost(&loss(9, 5, LossKind::More)), [3, 4, 5]);
+    }
+
+    #[test]
+    fn a_loss_that_is_told_after_its_repair_left_is_of_the_packet_that_was_repaired() {
+        let mut board = board(4);
+        board.sent(Time(10), &data(3, 4));
+        assert_eq!(board.lost(&loss(2, 0, LossKind::More)), [0, 3]);
     }
 
     #[test]

@@ -7,9 +7,7 @@ use self::records::{Event, Head, Metrics, PacketLost, PacketReceived, PacketSent
 use crate::failure::Output;
 use crate::flows::Flow;
 use crate::positions::Positions;
-use ackademy::control::{
-    Ack, Control, Coupled, FlowInfo, Loss, LossKind, SubflowId,
-};
+use ackademy::control::{Ack, Control, Coupled, FlowInfo, Loss, LossKind, SubflowId};
 use ackademy::sim::tap::{Point, Tap};
 use ackademy::transport::packet::{Kind, Packet};
 use ackademy::units::{Bytes, Rate, Time};
@@ -150,8 +148,8 @@ impl Trace {
     fn new(flow: Flow, is_named: bool) -> Self {
         Self {
             positions: Positions::new(flow.payload()),
+            board: Board::new(flow.plan.sender.recovery),
             flow,
-            board: Board::default(),
             acks: 0,
             metrics: Metrics::default(),
             state: "",
