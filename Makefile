@@ -136,7 +136,7 @@ peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libn
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
 	PYTHONPATH=tools $(BIN)python -m ns_peers
 
-packages: build ackademyd ## dist/: wheel, source distribution, ackademyd as a Debian package
+packages: wasm build ackademyd ## dist/: wheel, source distribution, ackademyd as a Debian package
 	$(BIN)maturin build --quiet --release --locked --out dist
 	$(BIN)maturin sdist --out dist
 	packaging/deb.sh $(ACKADEMYD) "$$($(ACKADEMYD) --version | cut -d ' ' -f 2)" "$$(dpkg --print-architecture)" dist
@@ -149,10 +149,11 @@ docs: build ## the documentation site in site/, with rustdoc's pages; `ackademy 
 schemas: python ## data/schemas: the JSON Schemas of all kinds of files, from the parsers
 	$(BIN)python tools/schemas.py
 
-wasm: ## the core without an operating system, in the playground: web/dist, for `ackademy play`
+wasm: ## the core without an operating system, in the playground: web/dist; python/ackademy/web, for wheels
 	! command -v rustup >/dev/null || rustup target add wasm32-unknown-unknown
 	cargo build --quiet --profile wasm --package ackademy-wasm --target wasm32-unknown-unknown
 	python3 tools/build_web.py target/wasm32-unknown-unknown/wasm/ackademy_wasm.wasm web/dist
+	python3 tools/build_web.py target/wasm32-unknown-unknown/wasm/ackademy_wasm.wasm python/ackademy/web --bare
 
 browser: ## Chromium, for the tests of the playground
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || \

@@ -45,13 +45,14 @@ let later = 0;
 
 // A value of the controls is another one.
 function changed(key, live) {
+  if (app.file && (!live || app.is_over)) return say('Run the scenario again, then change it.');
   app.tour = null;
-  if (!live && app.file) return;
   showTours();
   if (live && app.about && !app.is_over && canChange(key)) return change(key);
   clearTimeout(later);
   if (key === 'second') controls.showFlows();
-  later = setTimeout(() => restart(), 120);
+  later = setTimeout(() => restart(app.on || app.is_over), 120);
+  return undefined;
 }
 
 const canChange = (key) => !(key === 'rtt' && (app.file ? !app.about.is_dumbbell : app.state.second));
@@ -101,16 +102,23 @@ function take(state) {
 
 function startTour(id, on = true) {
   const tour = TOURS.find((one) => one.id === id) ?? TOURS[0];
-  Object.assign(app, { tour: tour.id, file: null });
+  Object.assign(app, { tour: tour.id, file: null, kept: null });
   take(tour.state);
   showTours();
   restart(on);
 }
 
 function openFile(toml, name, seed = 1) {
+  app.kept ??= structuredClone(app.state);
   Object.assign(app, { tour: null, file: { toml, name, seed } });
   showTours();
   restart(app.on);
+}
+
+// The controls as they were before a scenario came from a file.
+function leaveFile() {
+  if (app.file) take(app.kept);
+  Object.assign(app, { file: null, kept: null });
 }
 
 function showGo() {
@@ -157,6 +165,7 @@ function opened({ about, lanes: found, toml }) {
   $('report').replaceChildren();
   $('pending').hidden = false;
   $('results').dataset.done = 'false';
+  controls.inputs.rtt.row.hidden = app.file !== null && !about.is_dumbbell;
   if (app.file) showLinks(about, found);
   if (document.activeElement !== $('toml')) $('toml').value = toml;
   say(app.on ? 'Running.' : 'Ready; press Start.');
@@ -169,7 +178,6 @@ function showLinks({ links, is_dumbbell }, found) {
   const link = links[found[0]?.link ?? 0];
   Object.assign(app.state, { rate: link.rate_mbps ?? app.state.rate, loss: (link.loss ?? 0) * 100, rtt: is_dumbbell ? links[0].delay_ms + links[1].delay_ms : app.state.rtt });
   controls.show();
-  controls.inputs.rtt.row.hidden = !is_dumbbell;
 }
 
 function gotFrame(message) {
@@ -294,9 +302,8 @@ function wireButtons() {
   $('download').addEventListener('click', download);
   $('use').addEventListener('click', () => openFile($('toml').value, 'of the text field', app.seed));
   $('back').addEventListener('click', () => {
-    app.file = null;
+    leaveFile();
     showTours();
-    controls.show();
     restart();
   });
   $('controls').addEventListener('submit', (event) => event.preventDefault());
@@ -309,7 +316,7 @@ async function takeFiles(files) {
     const folder = policy[0].path.split('/').at(-2) ?? 'dropped';
     for (const { path, file } of policy) send('file', { name: `${folder}/${path.split('/').at(-1)}`, content: new Uint8Array(await file.arrayBuffer()) });
     own.set(folder, { controller: 'policy', policy: folder });
-    app.file = null;
+    leaveFile();
     return controls.addFlow(folder);
   }
   const rest = files.filter((one) => !policy.includes(one));
@@ -317,8 +324,8 @@ async function takeFiles(files) {
     if (file.size > 1 << 26) return fault(`${file.name}: allowed are at most 64 MiB`);
     send('file', { name: file.name, content: new Uint8Array(await file.arrayBuffer()) });
     if (!rest.some(({ path }) => path.endsWith('.toml'))) {
+      leaveFile();
       Object.assign(app.state, { trace: file.name, capacity: 'file' });
-      app.file = null;
       controls.show();
       changed('capacity', false);
     }
@@ -358,7 +365,7 @@ async function fromHash() {
     const found = await ofHash(location.hash);
     if (found.toml) openFile(found.toml, found.name ?? 'of the link', found.seed);
     else if (found.state) {
-      Object.assign(app, { tour: null, file: null });
+      Object.assign(app, { tour: null, file: null, kept: null });
       take(found.state);
       showTours();
       restart(app.on);

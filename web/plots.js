@@ -25,8 +25,8 @@ export class Series {
 
   // Rows of one time come together, in the order of the flows; a flow has none before its start.
   append(rows, queues) {
-    for (let at = 0; at < rows.length; at += 7) {
-      const [time, flow, cwnd, rtt, arrived, lost] = rows.subarray(at, at + 7);
+    for (let at = 0; at < rows.length; at += 6) {
+      const [time, flow, cwnd, rtt, arrived, lost] = rows.subarray(at, at + 6);
       if (time !== this.time.at(-1)) this.extend(time);
       const last = this.time.length - 1;
       this.cwnd[flow][last] = cwnd;

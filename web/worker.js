@@ -106,7 +106,7 @@ function tick() {
 function frame(fresh) {
   core.play_rows(run.row);
   const rows = new Float64Array(output());
-  run.row += rows.length / 7;
+  run.row += rows.length / 6;
   const queues = run.lanes.map(({ link }) => {
     core.play_queue(link, run.queue_rows);
     return new Float64Array(output());

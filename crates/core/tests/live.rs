@@ -4,6 +4,7 @@ use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
 use ackademy::sim::record::{FlowSeries, Outcome};
 use ackademy::sim::{self, Sim};
+use ackademy::transport::packet::Kind;
 use ackademy::units::{Span, Time};
 use std::collections::BTreeMap;
 use std::fs;
@@ -191,6 +192,32 @@ fn every_packet_of_a_backlog_is_shown() {
             most = most.max(waiting);
         }
         assert!(most > 5, "{queue}: {most} packets at most");
+    }
+}
+
+#[test]
+fn every_packet_on_its_way_is_shown_once() {
+    let reorder =
+        "loss_schedule = [[0, 0.01]]\nreorder = { ratio = 0.2, low_ms = 1, high_ms = 30 }";
+    for queue in QUEUES {
+        let text = dumbbell(queue).replace(
+            "[[flow]]\ncontroller = 'cubic'",
+            &format!("{reorder}\n[[flow]]\ncontroller = 'cubic'"),
+        );
+        let mut live = live(&text);
+        live.sim().run_until(Time(7_654_321_000));
+        let mut shown = [0; 2];
+        live.sim().show_packets(&mut |inside| {
+            shown[inside.packet.flow as usize] += u64::from(inside.packet.kind != Kind::Ack);
+        });
+        for (row, shown) in live.finish().flows.iter().zip(shown) {
+            assert_eq!(
+                row.sent_packets - row.received_packets - row.dropped_packets,
+                shown,
+                "{queue}"
+            );
+            assert!(shown > 0, "{queue}");
+        }
     }
 }
 

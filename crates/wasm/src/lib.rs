@@ -136,8 +136,8 @@ pub extern "C" fn play_text() {
     with(|page| page.output = page.live().text().as_bytes().to_vec());
 }
 
-/// Rows of the flows' series from this one on, seven f64 each: time, flow, cwnd in packets, smoothed round trip in
-/// milliseconds, bytes that arrived, packets lost, pacing rate in Mb/s.
+/// Rows of the flows' series from this one on, six f64 each: time, flow, cwnd in packets, smoothed round trip in
+/// milliseconds, bytes that arrived, packets lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn play_rows(from: usize) {
     with(|page| {
@@ -150,7 +150,6 @@ pub extern "C" fn play_rows(from: usize) {
                 rows.srtt_ms[at],
                 rows.arrived_bytes[at] as f64,
                 rows.lost_packets[at] as f64,
-                rows.pacing_mbps[at],
             ]
         };
         let bytes: Vec<u8> =

@@ -10,6 +10,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -68,7 +69,7 @@ def play_command(
     with server, suppress(KeyboardInterrupt):
         typer.echo(f"playground: {address}")
         if show:
-            webbrowser.open(address)
+            Thread(target=webbrowser.open, args=[address], daemon=True).start()
         server.serve_forever()
 
 
