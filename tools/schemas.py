@@ -113,15 +113,13 @@ def is_plain(default: object) -> bool:
 
 def scenario() -> Schema:
     """Of scenarios."""
-    found: Schema = json.loads(_core.schema("scenario"))
-    bound(found, _scenarios())
+    found: Schema = json.loads(bounded("scenario"))
     return found
 
 
 def distribution() -> Schema:
     """Of distributions, whose scenarios may lack what is drawn."""
-    found: Schema = json.loads(_core.schema("distribution"))
-    bound(found, _distributions())
+    found: Schema = json.loads(bounded("distribution"))
     defs = found["$defs"]
     of_scenarios = scenario()
     for name, own in of_scenarios["$defs"].items():
@@ -137,8 +135,7 @@ def distribution() -> Schema:
 
 def policy() -> Schema:
     """Of `policy.toml`: of flows, of hosts, and of forests."""
-    found: Schema = json.loads(_core.schema("policy"))
-    bound(found, _policies())
+    found: Schema = json.loads(bounded("policy"))
     with table_schema.recording() as read:
         for name in lookup.names("policy"):
             schemes.of_folder(lookup.find(name, "policy"))
@@ -229,6 +226,15 @@ def _policies() -> Seen:
         if "forest" not in values:
             kind = _core.JointPolicy if "host" in values else _core.Policy
             yield values, _core.ranges(partial(kind.open, path.parent))
+
+
+@cache
+def bounded(kind: str) -> str:
+    """A schema of the core with the ranges of its numbers, as JSON."""
+    read = {"scenario": _scenarios, "distribution": _distributions, "policy": _policies}
+    found: Schema = json.loads(_core.schema(kind))
+    bound(found, read[kind]())
+    return json.dumps(found)
 
 
 def bound(found: Schema, seen: Seen) -> None:
