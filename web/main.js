@@ -85,7 +85,11 @@ function flush() {
 }
 
 function showTours() {
-  for (const button of $('tours').querySelectorAll('button')) button.setAttribute('aria-pressed', String(button.dataset.tour === app.tour));
+  for (const button of $('tours').querySelectorAll('button')) {
+    const is_on = button.dataset.tour === app.tour;
+    button.setAttribute('aria-pressed', String(is_on));
+    if (is_on) $('tours').scrollLeft = button.offsetLeft - $('tours').offsetLeft - 40;
+  }
   document.body.classList.toggle('from-file', app.file !== null);
   $('back').hidden = app.file === null;
   const tour = TOURS.find(({ id }) => id === app.tour);

@@ -277,7 +277,7 @@ impl<E: Copy> Network<E> {
         }
         for (at, packet) in self.reordered.iter().flatten() {
             let path = path(packet);
-            let hops = if packet.hop == HOP_END { path.hops } else { u32::from(packet.hop) };
+            let hops = u32::from(packet.hop).min(path.hops); // more at the end of a path
             if let Some(&link) = self.links_of(path).get(hops.wrapping_sub(1) as usize) {
                 each(Inside { link, arrives: Some(*at), packet });
             }
