@@ -1,5 +1,5 @@
-//! Observers of packets: what leaves and reaches a host, and what links do to it. They cost
-//! a simulation without a tap nothing.
+//! Observers of packets: what leaves and reaches a host, and what links do to it. A simulation without a tap
+//! takes no longer for them.
 use super::{Flow, Hosts, Sim};
 use crate::control::SubflowId;
 use crate::transport::packet::Packet;
