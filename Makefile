@@ -27,6 +27,8 @@ PYTEST = $(BIN)pytest -q -n $(WORKERS) --dist worksteal $(MARK) --durations=15
 # Empty is unset. Some machines set it; there each of the hundreds of processes that tests start compiles what it
 # imports anew, which takes longer than most of these tests.
 export PYTHONDONTWRITEBYTECODE :=
+# Cargo.lock is not to change here. A source distribution has fewer crates, so that pyproject.toml cannot ask for it.
+export MATURIN_PEP517_ARGS := --locked
 
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd

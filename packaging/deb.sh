@@ -9,6 +9,7 @@ trap 'rm -rf "$tree"' EXIT
 chmod 755 "$tree"
 share=$tree/usr/share
 install -Dm755 "$program" "$tree/usr/bin/ackademyd"
+! command -v strip >/dev/null || strip --strip-debug "$tree/usr/bin/ackademyd" 2>/dev/null || true # of another architecture
 mkdir -p "$tree/lib/systemd/system" "$share/man/man1"
 sed 's#/usr/local/bin/#/usr/bin/#' "$root/crates/net/ackademyd.service" >"$tree/lib/systemd/system/ackademyd.service"
 install -Dm644 "$root/docs/guide/deploy.md" "$share/doc/ackademyd/deploy.md"

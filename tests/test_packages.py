@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -116,6 +117,23 @@ def test_paths_of_the_release_and_of_the_container_exist() -> None:
     assert set(re.findall(r"--from=(\w+)", docker)) <= stages
     for path in re.findall(r"^COPY (?!--from)(.+) \S+$", docker, re.MULTILINE):
         assert all((ROOT / own).exists() for own in path.split()), path
+
+
+def test_a_source_distribution_builds_with_the_versions_of_the_lock(tmp_path: Path) -> None:
+    maturin = [sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)]
+    subprocess.run(maturin, cwd=ROOT, capture_output=True, check=True)
+    (made,) = tmp_path.glob("*.tar.gz")
+    shutil.unpack_archive(made, tmp_path)
+    (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    options = tomllib.loads((tree / "pyproject.toml").read_text("utf-8"))["tool"]["maturin"]
+    assert "locked" not in options, "the lock has crates that the source distribution lacks"
+    command = ["cargo", "metadata", "--offline", "--format-version", "1"]
+    subprocess.run(command, cwd=tree, capture_output=True, check=True)
+    versions = [
+        {(own["name"], own["version"]) for own in tomllib.loads(text.read_text())["package"]}
+        for text in (tree / "Cargo.lock", ROOT / "Cargo.lock")
+    ]
+    assert versions[0] <= versions[1]
 
 
 def test_the_crate_has_its_sources_readme_and_licences_and_no_test() -> None:
