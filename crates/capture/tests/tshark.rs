@@ -11,7 +11,7 @@ use ackademy_capture::pcap::{At, IpVersion, Settings};
 use ackademy_capture::{Failure, Flow, Output, Pcap};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -174,6 +174,13 @@ fn cases() -> Vec<Case> {
             "delayed acknowledgements",
             drops,
             "controller = \"cubic\"\nsender = { ack_every = 8 }",
+        ),
+        case(
+            "lost acknowledgements",
+            &format!(
+                "{drops}\n[dumbbell.reverse]\nrate_mbps = 1\nloss = {{ kind = \"bernoulli\", ratio = 0.2 }}"
+            ),
+            "controller = \"cubic\"\nsender = { ack_every = 1 }",
         ),
         case("no timestamps", loses, "controller = \"cubic\"\nsender = { timestamps = false }"),
         case(
@@ -489,6 +496,9 @@ fn tshark_finds_what_the_simulation_counts_and_nothing_to_complain_of() {
         retransmitted += count(&read[SENDER], Frame::is_retransmission);
         marked += run.counts.marked;
         selective += run.counts.selective;
+        for path in run.files {
+            fs::remove_file(path).expect("the file is there");
+        }
     }
     assert!(retransmitted > 500 && marked > 100 && selective > 2000);
 }
