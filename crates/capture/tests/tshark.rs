@@ -134,86 +134,89 @@ fn two_paths(lines: &str) -> String {
     )
 }
 
-const DROPS: &str = "queue = { kind = \"drop_tail\", packets = 25 }";
 const LOSES: &str = "loss = { kind = \"bernoulli\", ratio = 0.01 }";
+const DROPS: &str = "queue = { kind = \"drop_tail\", packets = 25 }";
+const MARKS: &str = "queue = { kind = \"red\", min_packets = 5, max_packets = 20, packets = 100, \
+    ecn = true, max_ratio = 0.2 }";
+/// Names, lines of a dumbbell's bottleneck and what follows it, lines of a flow.
+const DUMBBELLS: &[(&str, &str, &str)] = &[
+    ("drops", DROPS, "controller = \"cubic\""),
+    ("loss 6", LOSES, "controller = \"bbr1\""),
+    (
+        "bursts",
+        "loss = { kind = \"gilbert_elliott\", good_to_bad = 0.005, bad_to_good = 0.3 }",
+        "controller = \"cubic\"",
+    ),
+    (
+        "reordering 6",
+        "reorder = { ratio = 0.03, low_ms = 1, high_ms = 30 }",
+        "controller = \"cubic\"",
+    ),
+    (
+        "copies",
+        "queue = { kind = \"drop_tail\", packets = 25 }\nduplicate_ratio = 0.02",
+        "controller = \"cubic\"",
+    ),
+    ("delayed acknowledgements", DROPS, "controller = \"cubic\"\nsender = { ack_every = 8 }"),
+    (
+        "lost acknowledgements",
+        "[dumbbell.reverse]\nrate_mbps = 1\nloss = { kind = \"bernoulli\", ratio = 0.2 }",
+        "controller = \"cubic\"\nsender = { ack_every = 1 }",
+    ),
+    ("no timestamps", LOSES, "controller = \"cubic\"\nsender = { timestamps = false }"),
+    (
+        "handshake, large packets",
+        LOSES,
+        "controller = \"cubic\"\nsender = { handshake = true, packet_bytes = 9000 }",
+    ),
+    ("ns-2", LOSES, "controller = \"new_reno\"\nsender = { recovery = \"ns2\" }"),
+    ("classic ECN", MARKS, "controller = \"cubic\"\nsender = { ecn = \"classic\" }"),
+    ("accurate ECN 6", MARKS, "controller = \"cubic\"\nsender = { ecn = \"accurate\" }"),
+    (
+        "low latency",
+        "queue = { kind = \"dualpi2\", packets = 100 }",
+        "controller = \"prague\"\nsender = { ecn = \"l4s\" }",
+    ),
+    (
+        "short transfers",
+        DROPS,
+        "controller = \"cubic\"\ntraffic = { kind = \"poisson\", per_s = 10, mean_bytes = 40000 }",
+    ),
+    (
+        "short segments 6",
+        LOSES,
+        "controller = \"cubic\"\n\
+         traffic = { kind = \"request_response\", response_bytes = 70001, mean_think_s = 0.01 }",
+    ),
+    (
+        "receive window",
+        LOSES,
+        "controller = \"cubic\"\nsender = { receiver_window_packets = 20, quick_acks = 16 }",
+    ),
+    (
+        "datagrams",
+        DROPS,
+        "traffic = { kind = \"cbr\", rate_mbps = 5, packet_bytes = 700 }\n\
+         [[flow]]\ncontroller = \"cubic\"",
+    ),
+];
+/// The same over two paths, of which the first has these lines.
+const TWO_PATHS: &[(&str, &str, &str)] = &[
+    ("two subflows", LOSES, "controller = \"olia\"\nmultipath = true"),
+    (
+        "redundant subflows 6",
+        LOSES,
+        "controller = \"lia\"\nmultipath = true\ntraffic = { kind = \"fixed\", bytes = 1000001 }\n\
+         mptcp = { scheduler = \"redundant\" }",
+    ),
+];
 
 fn cases() -> Vec<Case> {
-    let red = "queue = { kind = \"red\", min_packets = 5, max_packets = 20, packets = 100, \
-               ecn = true, max_ratio = 0.2 }";
-    let drops = &*dumbbell(DROPS);
-    let loses = &*dumbbell(LOSES);
-    let poisson =
-        "controller = \"cubic\"\ntraffic = { kind = \"poisson\", per_s = 10, mean_bytes = 40000 }";
-    let web = "controller = \"cubic\"\ntraffic = { kind = \"request_response\", response_bytes = 70001, mean_think_s = 0.01 }";
-    let limited =
-        "controller = \"cubic\"\nsender = { receiver_window_packets = 20, quick_acks = 16 }";
-    let datagrams = "traffic = { kind = \"cbr\", rate_mbps = 5, packet_bytes = 700 }\n[[flow]]\ncontroller = \"cubic\"";
-    let redundant = "controller = \"lia\"\nmultipath = true\ntraffic = { kind = \"fixed\", bytes = 1000001 }\n\
-                     mptcp = { scheduler = \"redundant\" }";
-    let mut all = vec![
-        case("drops", drops, "controller = \"cubic\""),
-        case("loss 6", loses, "controller = \"bbr1\""),
-        case(
-            "bursts",
-            &dumbbell(
-                "loss = { kind = \"gilbert_elliott\", good_to_bad = 0.005, bad_to_good = 0.3 }",
-            ),
-            "controller = \"cubic\"",
-        ),
-        case(
-            "reordering 6",
-            &dumbbell("reorder = { ratio = 0.03, low_ms = 1, high_ms = 30 }"),
-            "controller = \"cubic\"",
-        ),
-        case(
-            "copies",
-            &dumbbell(&format!("{DROPS}\nduplicate_ratio = 0.02")),
-            "controller = \"cubic\"",
-        ),
-        case(
-            "delayed acknowledgements",
-            drops,
-            "controller = \"cubic\"\nsender = { ack_every = 8 }",
-        ),
-        case(
-            "lost acknowledgements",
-            &format!(
-                "{drops}\n[dumbbell.reverse]\nrate_mbps = 1\nloss = {{ kind = \"bernoulli\", ratio = 0.2 }}"
-            ),
-            "controller = \"cubic\"\nsender = { ack_every = 1 }",
-        ),
-        case("no timestamps", loses, "controller = \"cubic\"\nsender = { timestamps = false }"),
-        case(
-            "handshake, large packets",
-            loses,
-            "controller = \"cubic\"\nsender = { handshake = true, packet_bytes = 9000 }",
-        ),
-        case("ns-2", loses, "controller = \"new_reno\"\nsender = { recovery = \"ns2\" }"),
-        case(
-            "classic ECN",
-            &dumbbell(red),
-            "controller = \"cubic\"\nsender = { ecn = \"classic\" }",
-        ),
-        case(
-            "accurate ECN 6",
-            &dumbbell(red),
-            "controller = \"cubic\"\nsender = { ecn = \"accurate\" }",
-        ),
-        case(
-            "low latency",
-            &dumbbell("queue = { kind = \"dualpi2\", packets = 100 }"),
-            "controller = \"prague\"\nsender = { ecn = \"l4s\" }",
-        ),
-        case("short transfers", drops, poisson),
-        case("short segments 6", loses, web),
-        case("receive window", loses, limited),
-        case("datagrams", drops, datagrams),
-        case("two subflows", &two_paths(LOSES), "controller = \"olia\"\nmultipath = true"),
-        case("redundant subflows 6", &two_paths(LOSES), redundant),
-    ];
     let mut rng = Rng::new(SEED);
-    all.extend((0..6).map(|number| drawn(number, &mut rng)));
-    all
+    let one_path = DUMBBELLS.iter().map(|(name, lines, flow)| case(name, &dumbbell(lines), flow));
+    let two = TWO_PATHS.iter().map(|(name, lines, flow)| case(name, &two_paths(lines), flow));
+    let drawn = (0..6).map(|number| drawn(number, &mut rng));
+    one_path.chain(two).chain(drawn).collect()
 }
 
 /// A network drawn at random.
