@@ -282,9 +282,17 @@ def test_a_study_learns_once_and_reports_what_it_learned(small: Path, tmp_path: 
         ("steps = 5 }", "discount = 2 }", r"recipe: discount = 2: allowed: a number from 0 to 1"),
         ("steps = 5 }", "steps = 5 }\nbeta_step = 0", r"beta_step = 0.0: allowed: 0.01, 0.02"),
         ("steps = 5 }", "steps = 5 }\nbeta_step = 0.3", r"beta_step = 0.3: allowed: 0.01, 0.02"),
-        ("steps = 5 }", "steps = 5 }\nbetastep = 0.1", r"betastep = 0.1: allowed: no such key, only name"),
+        (
+            "steps = 5 }",
+            "steps = 5 }\nbetastep = 0.1",
+            r"betastep = 0.1: allowed: no such key, only name",
+        ),
         ("steps = 5 }", 'steps = 5 }\ntune = ["c"]', r"tune = \['c'\]: allowed: \['beta'\]"),
-        ('"ns3.csv"\n', '"ns3.csv"\ncontroller = "reno"\n', r"controller = 'reno': allowed: no such key, only"),
+        (
+            '"ns3.csv"\n',
+            '"ns3.csv"\ncontroller = "reno"\n',
+            r"controller = 'reno': allowed: no such key, only",
+        ),
         (
             "rates_mbps = [4]",
             "rates_mbps = []",

@@ -114,7 +114,7 @@ def serve(site: Path, *words: str) -> subprocess.Popen[str]:
         "from ackademy.cli import main; main()"
     )
     return subprocess.Popen(
-        [sys.executable, "-c", code, "docs", "--no-browser", *words],
+        [sys.executable, "-c", code, "docs", "--no-open", *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

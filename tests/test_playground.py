@@ -379,6 +379,6 @@ def test_a_page_that_is_not_built_and_a_taken_port_are_one_line(
     with pytest.raises(AckademyError, match="play: the page is missing; build it with `make wasm`"):
         play.site_folder()
     server = play.serve(tmp_path, {}, 0)
-    with pytest.raises(AckademyError, match=f"play --port {server.server_port}: Address already"):
+    with pytest.raises(AckademyError, match=f"--port {server.server_port}: Address already"):
         play.serve(tmp_path, {}, server.server_port)
     server.server_close()

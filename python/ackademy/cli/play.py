@@ -5,18 +5,16 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Annotated, Any
 from urllib.parse import quote, unquote, urlsplit
 
 import typer
 
-from ackademy.cli import completion
+from ackademy.cli import completion, serving
 from ackademy.errors import AckademyError
 from ackademy.folders import SHIPPED, is_file
 from ackademy.installation import ROOT, build_playground
@@ -44,10 +42,8 @@ def play_command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the scenario.")] = 1,
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Port on this machine; 0 for any that is free.")
-    ] = 0,
-    show: Annotated[bool, typer.Option("--open/--no-open", help="Open a browser.")] = True,
+    port: serving.Port = 0,
+    show: serving.Show = True,
 ) -> None:
     """Open the playground: flows share a link in a browser, with the numbers of `run`.
 
@@ -60,17 +56,9 @@ def play_command(
 
         ackademy play my/path.toml --port 8000 --no-open
     """
-    import webbrowser
-
     site = site_folder()
     carried, fragment = brought(scenario, seed) if scenario else ({}, "")
-    server = serve(site, carried, port)
-    address = f"http://127.0.0.1:{server.server_port}/{fragment}"
-    with server, suppress(KeyboardInterrupt):
-        typer.echo(f"playground: {address}")
-        if show:
-            Thread(target=webbrowser.open, args=[address], daemon=True).start()
-        server.serve_forever()
+    serving.serve(serve(site, carried, port), "playground", fragment, show=show)
 
 
 def site_folder() -> Path:
@@ -96,14 +84,10 @@ def serve(site: Path, brought: Mapping[str, bytes], port: int) -> ThreadingHTTPS
     Raises:
         AckademyError: if the port is taken.
     """
-    handler = partial(Handler, directory=str(site), brought=brought)
-    try:
-        return ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise AckademyError(f"play --port {port}: {error.strerror}: allowed: a free port") from None
+    return serving.server_of(partial(Handler, directory=str(site), brought=brought), port)
 
 
-class Handler(SimpleHTTPRequestHandler):
+class Handler(serving.Quiet, SimpleHTTPRequestHandler):
     """Files of the page, and those that a scenario names."""
 
     extensions_map = {  # noqa: RUF012  # as the base class has it
@@ -150,9 +134,6 @@ class Handler(SimpleHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-cache")
         super().end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
 
 
 def brought(scenario: str, seed: int) -> tuple[dict[str, bytes], str]:
