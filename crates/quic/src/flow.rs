@@ -33,8 +33,13 @@ pub(crate) struct Flow {
     window_was_full: bool,
     acked: Acked,
     lost: Option<Lost>,
-    /// Packets with fewer bytes sent before them were sent before the loss episode was noticed.
-    episode: Option<u64>,
+    /// Packets with fewer bytes sent before them were sent before the latest loss episode was noticed: if they are
+    /// lost, it is of that episode, also when the recovery is over.
+    episode: u64,
+    /// None sent after that is acknowledged yet.
+    recovering: bool,
+    /// Bytes sent before the newest packet of the latest acknowledgement.
+    newest_acked: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -92,7 +97,9 @@ impl Flow {
             window_was_full: false,
             acked: Acked::default(),
             lost: None,
-            episode: None,
+            episode: 0,
+            recovering: false,
+            newest_acked: 0,
         }
     }
 
@@ -147,10 +154,12 @@ impl Flow {
         let acked = &mut self.acked;
         acked.bytes += bytes;
         acked.rtt_max = acked.rtt_max.max(sample);
-        acked.rtt_min = if acked.rtt_min == Span::ZERO { sample } else { acked.rtt_min.min(sample) };
+        acked.rtt_min =
+            if acked.rtt_min == Span::ZERO { sample } else { acked.rtt_min.min(sample) };
         let from = self.sent.partition_point(|packet| packet.at < sent_at);
         let of_then = self.sent.range(from..).take_while(|packet| packet.at == sent_at);
-        let found = (from..).zip(of_then).find(|(_, packet)| packet.open && packet.number == number);
+        let found =
+            (from..).zip(of_then).find(|(_, packet)| packet.open && packet.number == number);
         if let Some((place, &packet)) = found {
             self.close(place);
             let newest = &mut self.acked.newest;
@@ -179,9 +188,8 @@ impl Flow {
         if delivery_rate > Rate(0) {
             self.delivery_rate = delivery_rate;
         }
-        if self.episode.is_some_and(|end| newest.before >= end) {
-            self.episode = None;
-        }
+        self.newest_acked = newest.before;
+        self.recovering &= newest.before < self.episode;
         // noq does not tell when its pacer alone holds packets back, which counts as use of the window where it is
         // noq that paces (RFC 9002 section 7.8).
         let is_held = self.control.pacing_rate == Rate::UNLIMITED && !app_limited;
@@ -203,7 +211,7 @@ impl Flow {
             delivered_since: self.rate.delivered_since(&newest.state),
             lost_since: newest.state.lost_since(self.lost_bytes),
             app_limited: u64::from(newest.state.app_limited()),
-            recovering: u64::from(self.episode.is_some()),
+            recovering: u64::from(self.recovering),
             cwnd_limited: u64::from(self.window_was_full || is_held),
         };
         self.window_was_full = false;
@@ -230,14 +238,14 @@ impl Flow {
     pub(crate) fn congestion(&mut self, now: Instant, is_persistent: bool, is_ecn: bool) {
         let now = self.reach(now);
         let lost = self.lost.take();
-        let is_known = match lost {
-            Some(lost) => self.episode.is_some_and(|end| lost.newest.before < end),
-            None => self.episode.is_some(),
-        };
+        let newest = lost.map_or(self.newest_acked, |lost| lost.newest.before);
+        let is_known = newest < self.episode;
         if is_ecn && is_known {
             return;
         }
-        self.episode = self.episode.filter(|_| is_known).or(Some(self.sent_bytes));
+        if !is_known {
+            (self.episode, self.recovering) = (self.sent_bytes, true);
+        }
         let flight = match lost {
             // FlightSize counts from the first gap on, as cumulative acknowledgements would have it.
             Some(lost) => self.sent_bytes - lost.first.before,
@@ -266,7 +274,7 @@ impl Flow {
     }
 
     pub(crate) fn spurious(&mut self) {
-        self.episode = None;
+        self.recovering = false;
         let inflight = Bytes(self.inflight);
         let now = self.now;
         self.tell_loss(&Loss { now, inflight, kind: LossKind::Spurious, ..Loss::default() });

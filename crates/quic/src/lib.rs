@@ -26,3 +26,6 @@ mod tls;
 pub mod virtual_time;
 
 pub use factory::{Factory, Handle, Refused, Start};
+
+/// Hash of this crate's sources and of the version of noq; part of every result's name.
+pub const CODE_HASH: &str = env!("ACKADEMY_QUIC_HASH");

@@ -135,7 +135,8 @@ impl Flow {
                 self.app.supply.unsent -= written;
             }
         }
-        if is_last && self.app.may_finish()
+        if is_last
+            && self.app.may_finish()
             && let Some(stream) = self.stream.take()
         {
             client.finish(stream);
@@ -144,8 +145,10 @@ impl Flow {
 
     /// Whether nothing follows what was handed over, before it is acknowledged.
     fn is_last_write(&self) -> bool {
-        let continues =
-            matches!(self.app.traffic().as_ref(), TrafficSpec::AppLimited { .. } | TrafficSpec::Writes { .. });
+        let continues = matches!(
+            self.app.traffic().as_ref(),
+            TrafficSpec::AppLimited { .. } | TrafficSpec::Writes { .. }
+        );
         !continues || self.app.next == Time::NEVER
     }
 

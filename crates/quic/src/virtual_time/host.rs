@@ -31,10 +31,7 @@ pub(crate) struct Progress {
 }
 
 impl Host {
-    pub(crate) fn new(
-        config: &Arc<EndpointConfig>,
-        server: Option<Arc<ServerConfig>>,
-    ) -> Self {
+    pub(crate) fn new(config: &Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Self {
         let (own, peer) = if server.is_some() { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
         let address = |last| SocketAddr::from(([10, 0, 0, last], PORT));
         Self {
@@ -46,7 +43,11 @@ impl Host {
         }
     }
 
-    pub(crate) fn connect(&mut self, now: Instant, config: ClientConfig) -> Result<(), ConnectError> {
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        config: ClientConfig,
+    ) -> Result<(), ConnectError> {
         let server = SocketAddr::from(([10, 0, 0, SERVER], PORT));
         self.connection = Some(self.endpoint.connect(now, config, server, "server")?);
         Ok(())

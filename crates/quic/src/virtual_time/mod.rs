@@ -12,7 +12,7 @@ use ackademy::units::{Span, Time};
 use bytes::BytesMut;
 use flow::{Configs, Flow};
 use noq_proto::EcnCodepoint;
-pub use plan::{NOQ, NOQ_NAMES, check};
+pub use plan::{Governor, NOQ_NAMES, builtin, check};
 use std::time::{Duration, Instant};
 use wire::{Event, Payload, Side, Wire};
 
@@ -22,6 +22,9 @@ mod plan;
 mod rows;
 mod watched;
 mod wire;
+
+/// Makes what governs a connection.
+pub type Builder<'a> = dyn FnMut(&ConnectionPlan) -> Result<Governor, Refused> + 'a;
 
 /// A run.
 pub struct Quic {
@@ -48,12 +51,26 @@ pub fn run(network: &NetworkPlan, seed: Seed) -> Result<Outcome, Refused> {
 }
 
 impl Quic {
-    /// A run at time 0.
+    /// A run at time 0 with this project's controllers and noq's own.
     ///
     /// # Errors
     ///
-    /// If the network asks for what QUIC cannot do, see [`check`]; if it names a controller that cannot govern it.
+    /// See [`check`] and [`builtin`].
     pub fn new(network: &NetworkPlan, seed: Seed) -> Result<Self, Refused> {
+        Self::governed(network, seed, &mut builtin)
+    }
+
+    /// A run at time 0 with what `build` returns, which is called for each connection.
+    ///
+    /// # Errors
+    ///
+    /// If the network asks for what QUIC cannot do; whatever `build` returns.
+    pub fn governed(
+        network: &NetworkPlan,
+        seed: Seed,
+        build: &mut Builder<'_>,
+    ) -> Result<Self, Refused> {
+        network.connections.iter().try_for_each(plan::check_connection)?;
         let keys = Keys::new(key(seed, u64::MAX)).map_err(|error| Refused(error.to_string()))?;
         #[expect(clippy::disallowed_methods, reason = "an origin: only distances from it are used")]
         let origin = Instant::now();
@@ -68,9 +85,9 @@ impl Quic {
             buffer: Vec::new(),
         };
         for (index, plan) in network.connections.iter().enumerate() {
-            check(plan)?;
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
-                quic.add_flow(network, plan, (arrival, seed), &keys)?;
+                let governor = build(plan)?;
+                quic.add_flow(network, plan, (arrival, seed), (&keys, governor));
             }
         }
         if network.sample_interval > Span::ZERO {
@@ -84,15 +101,15 @@ impl Quic {
         network: &NetworkPlan,
         plan: &ConnectionPlan,
         (arrival, seed): (ackademy::sim::Arrival, Seed),
-        keys: &Keys,
-    ) -> Result<(), Refused> {
+        (keys, governor): (&Keys, Governor),
+    ) {
         let index = self.flows.len() as u32;
         let route = &plan.subflows[0];
         let paths = (self.net.add_path(&route.forward), self.net.add_path(&route.reverse));
         self.wire.paths.push(paths);
         self.wire.counts.push(wire::Counts::default());
         let own_seed = seed.derive("controller", arrival.stream << 8);
-        let config = plan::flow_config(plan, keys, (own_seed, self.origin))?;
+        let config = plan::flow_config(plan, governor, keys, (own_seed, self.origin));
         let hops = route.forward.iter().chain(&route.reverse);
         let base_rtt = hops.map(|&link| network.links[link as usize].delay.minimum()).sum();
         let app = Flow::app_of(plan, arrival.at, seed.stream("traffic", arrival.stream));
@@ -104,7 +121,6 @@ impl Quic {
         let named = (arrival.name, arrival.at, base_rtt);
         self.flows.push(Flow::new(plan, named, app, configs, (config.factory, config.seen)));
         self.net.schedule(arrival.at, Event::App(index));
-        Ok(())
     }
 
     /// The time reached.

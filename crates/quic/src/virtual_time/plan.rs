@@ -6,7 +6,7 @@ use crate::{Factory, Refused, Start};
 use ackademy::control::Recovery;
 use ackademy::controllers;
 use ackademy::params::Params;
-use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
+use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use ackademy::transport::config::{Ecn, SendHook};
 use ackademy::transport::misbehaviour::Misbehaviour;
 use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
@@ -16,9 +16,7 @@ use noq_proto::{
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Begins the names of noq's own controllers.
-pub const NOQ: &str = "noq:";
-/// Those.
+/// noq's own controllers.
 pub const NOQ_NAMES: [&str; 3] = ["noq:bbr3", "noq:cubic", "noq:new_reno"];
 
 /// Headers of IPv4 and UDP.
@@ -32,12 +30,20 @@ pub(crate) struct FlowConfig {
     pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
-/// Refuses what a scenario asks for and QUIC, or noq, cannot do.
+/// Refuses what a network asks for and QUIC, or noq, cannot do.
 ///
 /// # Errors
 ///
 /// The first such thing, on one line.
-pub fn check(plan: &ConnectionPlan) -> Result<(), Refused> {
+pub fn check(network: &NetworkPlan) -> Result<(), Refused> {
+    for plan in &network.connections {
+        check_connection(plan)?;
+        builtin(plan)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn check_connection(plan: &ConnectionPlan) -> Result<(), Refused> {
     let sender = &plan.sender;
     let packet = sender.packet.0;
     let refused = |what: &str, allowed: &str| {
@@ -73,13 +79,24 @@ pub fn check(plan: &ConnectionPlan) -> Result<(), Refused> {
 }
 
 /// What makes the controllers of a connection.
-type Governors = (Arc<dyn ControllerFactory + Send + Sync>, Option<Arc<Factory>>);
+pub enum Governor {
+    /// Of the core.
+    Core(Factory),
+    /// noq's own, or anyone's.
+    Other(Arc<dyn ControllerFactory + Send + Sync>),
+}
 
-fn governors(plan: &ConnectionPlan, start: Start, mtu: u64) -> Result<Governors, Refused> {
+/// The controllers of the core, and noq's own, by name.
+///
+/// # Errors
+///
+/// If there is none of that name, a setting is out of range, or the controller cannot govern a connection of QUIC.
+pub fn builtin(plan: &ConnectionPlan) -> Result<Governor, Refused> {
     let name = plan.controller.as_str();
     let refused = |why: String| Refused(format!("flow {:?}: {why}", plan.name));
-    let cwnd = (start.cwnd_packets * mtu as f64) as u64;
-    let own: Arc<dyn ControllerFactory + Send + Sync> = match name {
+    let packets = plan.sender.initial_cwnd.0 / plan.sender.packet.0.max(1);
+    let cwnd = packets * plan.sender.packet.0.saturating_sub(HEADER_BYTES);
+    Ok(Governor::Other(match name {
         "noq:bbr3" => Arc::new(Bbr3Config::default().initial_window(cwnd).clone()),
         "noq:cubic" => Arc::new(CubicConfig::default().initial_window(cwnd).clone()),
         "noq:new_reno" => Arc::new(NewRenoConfig::default().initial_window(cwnd).clone()),
@@ -93,11 +110,9 @@ fn governors(plan: &ConnectionPlan, start: Start, mtu: u64) -> Result<Governors,
             let params = Params::resolve(spec.params, &plan.params)
                 .map_err(|error| refused(error.to_string()))?;
             let factory = Factory::new(spec, params).map_err(|error| refused(error.0))?;
-            let factory = Arc::new(factory.starting(start));
-            return Ok((Arc::clone(&factory) as _, Some(factory)));
+            return Ok(Governor::Core(factory));
         }
-    };
-    Ok((own, None))
+    }))
 }
 
 /// How noq sends what this connection asks for.
@@ -120,27 +135,34 @@ fn transport(plan: &ConnectionPlan) -> TransportConfig {
 /// The configuration of a connection, whose time 0 is `origin`.
 pub(crate) fn flow_config(
     plan: &ConnectionPlan,
+    governor: Governor,
     keys: &Keys,
     (seed, origin): (u64, Instant),
-) -> Result<FlowConfig, Refused> {
-    let packet = plan.sender.packet.0;
+) -> FlowConfig {
+    let packets = |bytes: u64| match bytes {
+        u64::MAX => f64::INFINITY,
+        bytes => bytes as f64 / plan.sender.packet.0 as f64,
+    };
     let start = Start {
-        cwnd_packets: plan.sender.initial_cwnd.0 as f64 / packet as f64,
-        ssthresh_packets: match plan.sender.initial_ssthresh.0 {
-            u64::MAX => f64::INFINITY,
-            bytes => bytes as f64 / packet as f64,
-        },
+        cwnd_packets: packets(plan.sender.initial_cwnd.0),
+        ssthresh_packets: packets(plan.sender.initial_ssthresh.0),
         seed,
         origin: Some(origin),
     };
-    let (inner, factory) = governors(plan, start, packet - HEADER_BYTES)?;
+    let (inner, factory): (Arc<dyn ControllerFactory + Send + Sync>, _) = match governor {
+        Governor::Core(factory) => {
+            let factory = Arc::new(factory.starting(start));
+            (Arc::clone(&factory) as _, Some(factory))
+        }
+        Governor::Other(inner) => (inner, None),
+    };
     let seen = Arc::default();
     let mut transport = transport(plan);
     let watched = WatchedFactory { inner, seen: Arc::clone(&seen) };
     transport.congestion_controller_factory(Arc::new(watched));
     let mut client = ClientConfig::new(Arc::clone(&keys.client) as _);
     client.transport_config(Arc::new(transport));
-    Ok(FlowConfig { client, factory, seen })
+    FlowConfig { client, factory, seen }
 }
 
 /// The configuration of the end that receives.

@@ -1,8 +1,8 @@
 //! From counters to the simulator's rows.
+use super::Quic;
 use super::flow::Flow;
 use super::host::Host;
 use super::wire::{Counts, Event, Side};
-use super::Quic;
 use crate::factory::locked;
 use ackademy::control::CWND_MAX;
 use ackademy::sim::record::{ConnectionRow, FlowRow, Outcome, mean_ms, quantile_ms};
