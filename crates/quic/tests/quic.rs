@@ -250,7 +250,7 @@ static SPY: Spec = Spec {
 fn spied(scenario: &Scenario) -> (Told, Outcome) {
     told(|told| *told = Told::default());
     let mut build = |_: &_| Ok(Governor::Core(Factory::new(&SPY, Params::defaults(&[]))?));
-    let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).unwrap();
+    let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
     quic.run_until(Time::NEVER);
     let outcome = quic.finish();
     (told(std::mem::take), outcome)

@@ -8,6 +8,7 @@ use ackademy::rng::Rng;
 use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
 use ackademy::sim::traffic::App;
 use ackademy::units::{Span, Time};
+use noq_proto::congestion::Controller;
 use noq_proto::{ClientConfig, EndpointConfig, PathId, PathStats, ServerConfig, StreamId};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -126,7 +127,8 @@ impl Flow {
         let unsent = self.app.supply.unsent;
         if unsent > 0 {
             if let Some(connection) = client.connection() {
-                let window = connection.congestion_state(PathId::ZERO).map_or(0, |cc| cc.window());
+                let window =
+                    connection.congestion_state(PathId::ZERO).map_or(0, Controller::window);
                 connection.set_send_window(2 * window + AHEAD_BYTES);
             }
             let written = client.write(&mut self.stream, unsent);

@@ -8,6 +8,7 @@ use ackademy::control::CWND_MAX;
 use ackademy::sim::record::{ConnectionRow, FlowRow, Outcome, mean_ms, quantile_ms};
 use ackademy::units::{Span, Time};
 use noq_proto::PathId;
+use noq_proto::congestion::Controller;
 
 impl Quic {
     /// Ends the run where it is and hands over what it measured.
@@ -40,7 +41,7 @@ impl Quic {
                 continue;
             };
             let srtt = connection.rtt(PathId::ZERO).unwrap_or_default();
-            let Some(metrics) = connection.congestion_state(PathId::ZERO).map(|cc| cc.metrics())
+            let Some(metrics) = connection.congestion_state(PathId::ZERO).map(Controller::metrics)
             else {
                 continue;
             };
