@@ -33,8 +33,8 @@ export MATURIN_PEP517_ARGS := --locked
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel gap results \
-	format lint deny msrv peers fuzz wasm docs packages schemas clean
+.PHONY: help system build ackademyd python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
+	results format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 	$(ACKADEMYD) bench --cc policy --param policy=data/policies/aurora_mixed --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=data/policies/flagship --flows 20 --rounds 2 --seconds 3
+
+bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers
+	cargo bench --quiet --package ackademy-quic --bench virtual_time
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap 'gap/*' --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic

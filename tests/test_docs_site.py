@@ -124,7 +124,7 @@ def test_the_command_serves_the_pages_on_this_machine_alone(tmp_path: Path) -> N
     process = serve(tmp_path)
     try:
         assert process.stdout
-        address = process.stdout.readline().split()[0]
+        address = process.stdout.readline().split()[1]
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(address) as answer:
             assert answer.read() == b"<h1>pages</h1>"

@@ -336,7 +336,7 @@ BAD = [
     (["stress", "cubic,vegas"], "allowed: one scheme"),
     (["stress", "cubic", "--against", "cubic"], "allowed: every scheme once"),
     (["stress", "lp_tcp"], "controller lp_tcp: it needs a policy; allowed: lp_tcp/"),
-    (["stress", "kernel:bbr"], "runs on the kernel alone"),
+    (["stress", "kernel:bbr"], "runs with --backend kernel alone"),
     (["stress", "cubic", "--space", "no_such"], "no distribution of this name"),
     (["stress", "cubic", "--space", "drinc_train"], "allowed: [dumbbell] with rtt_ms"),
     (["stress", "cubic", "--space", "mixed"], 'draw."dumbbell.bottleneck.trace": allowed: uniform'),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 __all__ = [
     "BINDING_HASH",
     "CODE_HASH",
+    "QUIC_HASH",
     "Ack",
     "Distribution",
     "Episodes",
@@ -23,6 +24,7 @@ __all__ = [
     "Rollouts",
     "Scenario",
     "aurora_reward",
+    "check_quic",
     "collect_sends",
     "controllers",
     "fits",
@@ -32,6 +34,7 @@ __all__ = [
     "interval_metrics",
     "observation_features",
     "ranges",
+    "run_quic",
     "schema",
     "simulate",
     "truth_columns",
@@ -39,6 +42,8 @@ __all__ = [
 
 CODE_HASH: str
 """Hash of the core's sources; part of every result's name."""
+QUIC_HASH: str
+"""Hash of the sources of QUIC in virtual time; part of the names of its results."""
 BINDING_HASH: str
 """Hash of the sources between the core and Python; part of it too."""
 
@@ -832,6 +837,28 @@ def simulate(
         Columns by table: flows, counters, links, flow_series, link_series; and run, whose one
         column `is_random` says whether a random number was drawn (1, also with a controller in
         Python) or every seed gives the same (0).
+    """
+
+def check_quic(scenario: Scenario) -> None:
+    """Refuse a scenario that QUIC cannot run.
+
+    Raises:
+        ScenarioError: naming what it asks for and what is allowed.
+    """
+
+def run_quic(
+    scenario: Scenario,
+    seed: int,
+    *,
+    sample_interval_ms: float = 0.0,
+    progress: Callable[[float], object] | None = None,
+) -> _Tables:
+    """Run a scenario once over QUIC in virtual time; other threads of Python continue meanwhile.
+
+    Arguments and result are as those of `simulate`.
+
+    Raises:
+        ScenarioError: as `check_quic`.
     """
 
 def observation_features() -> list[tuple[str, str, str, float, float]]:

@@ -19,6 +19,7 @@ SIMULATED = (
 )
 MEASURING: Mapping[str, tuple[str, ...]] = {
     "sim": SIMULATED,
+    "quic": SIMULATED,
     "kernel": (*SIMULATED, "backends/kernel.py", "backends/ackademyd.py"),
 }
 """the sources between a backend and the files of a cell"""

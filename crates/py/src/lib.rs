@@ -17,6 +17,7 @@ mod files;
 mod forest;
 mod host;
 mod policy;
+mod quic;
 mod records;
 mod reward;
 mod rewarded;
@@ -66,6 +67,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::observation_features, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::interval_metrics, module)?)?;
+    module.add("QUIC_HASH", ackademy_quic::CODE_HASH)?;
+    module.add_function(wrap_pyfunction!(quic::check_quic, module)?)?;
+    module.add_function(wrap_pyfunction!(quic::run_quic, module)?)?;
     module.add_function(wrap_pyfunction!(reward::aurora_reward, module)?)?;
     module.add_function(wrap_pyfunction!(reward::flagship_reward, module)?)?;
     module.add_function(wrap_pyfunction!(reward::flagship_team, module)?)?;

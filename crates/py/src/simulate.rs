@@ -33,15 +33,7 @@ pub fn simulate<'py>(
     qlog: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let py = scenario.py();
-    let mut network = scenario.get().core.network.clone();
-    if !(0.0..=MILLIS_MAX).contains(&sample_interval_ms) {
-        return Err(PyValueError::new_err(format!(
-            "sample_interval_ms = {sample_interval_ms}: allowed is a number in [0, {MILLIS_MAX}]"
-        )));
-    }
-    if sample_interval_ms > 0.0 {
-        network.sample_interval = Span::from_secs_f64(sample_interval_ms / 1e3);
-    }
+    let network = sampled(scenario.get(), sample_interval_ms)?;
     let reached = |sim: &Sim| match &progress {
         Some(progress) => tell(progress, sim.now()),
         None => Ok(()),
@@ -58,9 +50,27 @@ pub fn simulate<'py>(
         let (outcome, drawn) = py.detach(|| watched(work));
         (outcome?, drawn)
     };
-    let found = tables::to_python(py, outcome)?;
-    let random = PyDict::new(py);
-    random.set_item("is_random", PyArray1::from_vec(py, vec![i64::from(drawn)]))?;
+    with_randomness(tables::to_python(py, outcome)?, drawn)
+}
+
+/// A scenario's network, with a row of time series every `sample_interval_ms`, if that is above 0.
+pub fn sampled(scenario: &Scenario, sample_interval_ms: f64) -> PyResult<NetworkPlan> {
+    let mut network = scenario.core.network.clone();
+    if !(0.0..=MILLIS_MAX).contains(&sample_interval_ms) {
+        return Err(PyValueError::new_err(format!(
+            "sample_interval_ms = {sample_interval_ms}: allowed is a number in [0, {MILLIS_MAX}]"
+        )));
+    }
+    if sample_interval_ms > 0.0 {
+        network.sample_interval = Span::from_secs_f64(sample_interval_ms / 1e3);
+    }
+    Ok(network)
+}
+
+/// The tables of a run with the table `run`, which says whether a random number was drawn.
+pub fn with_randomness(found: Bound<'_, PyDict>, drawn: bool) -> PyResult<Bound<'_, PyDict>> {
+    let random = PyDict::new(found.py());
+    random.set_item("is_random", PyArray1::from_vec(found.py(), vec![i64::from(drawn)]))?;
     found.set_item("run", random)?;
     Ok(found)
 }
@@ -96,16 +106,23 @@ impl Run<'_> {
 }
 
 /// Calls `progress` with the simulated seconds that are over.
-fn tell(progress: &Py<PyAny>, now: Time) -> PyResult<()> {
+pub fn tell(progress: &Py<PyAny>, now: Time) -> PyResult<()> {
     Python::attach(|py| progress.call1(py, (now.as_secs_f64(),)).map(drop))
 }
 
 /// Runs a simulation to its end, unless `check` or Ctrl-C stops it.
 pub fn drive(sim: &mut Sim, end: Time, check: impl Fn(&Sim) -> PyResult<()>) -> PyResult<()> {
+    in_steps(end, |until| {
+        sim.run_until(until);
+        check(sim)
+    })
+}
+
+/// Calls `reach` with times up to `end`, unless it fails or Ctrl-C stops it.
+pub fn in_steps(end: Time, mut reach: impl FnMut(Time) -> PyResult<()>) -> PyResult<()> {
     for step in 1..=CHECKS {
         let until = u128::from(end.0) * u128::from(step) / u128::from(CHECKS);
-        sim.run_until(Time(until as u64));
-        check(sim)?;
+        reach(Time(until as u64))?;
         Python::attach(stop_on_signal)?;
     }
     Ok(())

@@ -6,8 +6,10 @@ from typing import Literal, get_args
 
 from ackademy.errors import AckademyError
 
-Backend = Literal["sim", "kernel"]
-"""`sim`: the simulator; `kernel`: TCP of this machine's kernel, in real time"""
+Backend = Literal["sim", "quic", "kernel"]
+"""`sim`: the simulator; `quic`: QUIC in virtual time; `kernel`: this machine's TCP in real time"""
+REAL_TIME: tuple[Backend, ...] = ("kernel",)
+"""where a run takes its duration, and a machine to itself"""
 
 
 def check_backend(backend: str) -> None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
-KERNEL = "kernel:"
-"""begins the names of the kernel's own controllers"""
+OWN: Mapping[str, Backend] = {"kernel:": "kernel", "noq:": "quic"}
+"""backends that have controllers of their own, by what begins the names of those"""
 
 
 @runtime_checkable
@@ -111,9 +111,14 @@ def canonical(cc: str) -> str:
     return cc if ":" in cc else cc.replace("-", "_")
 
 
+def own_of(cc: str) -> Backend | None:
+    """The backend whose own controller this is, as `kernel:cubic`; `None` for one of ours."""
+    return next((backend for prefix, backend in OWN.items() if cc.startswith(prefix)), None)
+
+
 def is_kernel(cc: str) -> bool:
     """Whether a controller is one of the kernel's own, named `kernel:NAME`."""
-    return cc.startswith(KERNEL)
+    return own_of(cc) == "kernel"
 
 
 def check(names: Sequence[str], backend: Backend) -> None:
@@ -123,12 +128,13 @@ def check(names: Sequence[str], backend: Backend) -> None:
         ControllerError: for the first of them.
     """
     for name in names:
-        if backend == "sim" and is_kernel(name):
-            raise ControllerError(f"controller {name}: runs on the kernel alone: --backend kernel")
-        if backend == "kernel" and is_python(name):
+        own = own_of(name)
+        if own not in (None, backend):
+            raise ControllerError(f"controller {name}: runs with --backend {own} alone")
+        if backend != "sim" and is_python(name):
             raise ControllerError(
-                f"controller {name}: is Python's; allowed on the kernel: a name from "
-                "`ackademy list`, or kernel:NAME"
+                f"controller {name}: is Python's; allowed with --backend {backend}: a name from "
+                "`ackademy list`, or one of its own"
             )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackademy import _core, files, folders, lookup
-from ackademy.backends import controllers, schemes
+from ackademy.backends import Backend, controllers, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
@@ -29,12 +29,18 @@ def simulate(
     sample_interval_ms: float,
     progress: Progress | None = None,
     captures: Captures = NO_CAPTURES,
+    backend: Backend = "sim",
 ) -> Tables:
-    """Simulate a parsed scenario, its Python controllers loaded from their files.
+    """Run a parsed scenario in virtual time, its Python controllers loaded from their files.
 
     Raises:
+        ScenarioError: if the backend cannot do what the scenario asks for.
         FileError: if a file of `captures` cannot be written.
     """
+    if backend == "quic":
+        return Tables.from_core(
+            _core.run_quic(scenario, seed, sample_interval_ms=sample_interval_ms, progress=progress)
+        )
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
     with captures.opened() as files_of:
@@ -84,6 +90,18 @@ def read_scenario(
         return parsed
     scheme = schemes.of_words([(cc, params)])[0]
     return parsed.with_controller(str(scheme.controller), dict(scheme.params))
+
+
+def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
+    """Refuse a scenario that a backend cannot run, as far as that is known before the run.
+
+    Raises:
+        ControllerError: for a controller.
+        ScenarioError: for anything else.
+    """
+    controllers.check(scenario.controllers, backend)
+    if backend == "quic":
+        _core.check_quic(scenario)
 
 
 def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:

@@ -32,7 +32,7 @@ AS_WRITTEN = "as written"
 
 SETTING = re.compile(r"\s*\w+=")
 WITH_SETTINGS = re.compile(r"(?P<cc>.+?):(?P<first>\w+=.*)")
-ALLOWED = "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME"
+ALLOWED = "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME"
 
 FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 """of a `policy.toml` that names a forest"""
@@ -179,8 +179,8 @@ def _scheme(group: Sequence[str], common: Params) -> Scheme:
     if len(group) > 1 and not found:
         raise ControllerError(f"--cc {label}: allowed: {ALLOWED}")
     name, more = _controller(cc, {**common, **own})
-    if own and controllers.is_kernel(name):
-        raise ControllerError(f"--cc {label}: allowed: no settings of the kernel's controllers")
+    if own and controllers.own_of(name):
+        raise ControllerError(f"--cc {label}: allowed: no settings of a backend's own controllers")
     return Scheme(label if found else _label(cc, name), name, tuple(more.items()))
 
 
@@ -197,7 +197,7 @@ def _controller(cc: str, params: Params) -> tuple[str, Params]:
     if cc.endswith(".py"):
         return controllers.only_class(cc), params
     if ":" in cc:
-        if not controllers.is_kernel(cc) and not controllers.is_python(cc):
+        if not controllers.own_of(cc) and not controllers.is_python(cc):
             raise ControllerError(f"--cc {cc}: allowed: {ALLOWED}")
         return cc, params
     if name in lookup.controllers():

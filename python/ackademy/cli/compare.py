@@ -31,7 +31,7 @@ def compare_command(
         list[str] | None,
         typer.Option(
             help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
-            "policies, file.py:Class, kernel:NAME; the files' own by default; repeatable.",
+            "policies, file.py:Class, kernel:NAME, noq:NAME; by default the files' own; repeat it.",
             autocompletion=completion.controllers,
         ),
     ] = None,

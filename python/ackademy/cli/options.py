@@ -39,7 +39,7 @@ Jobs = Annotated[
 Engine = Annotated[EngineName, typer.Option(help="This machine, or a Ray cluster.")]
 BackendName = Annotated[
     Backend,
-    typer.Option(help="The simulator, or this machine's TCP in real time (Linux, root)."),
+    typer.Option(help="The simulator, QUIC in virtual time, or this machine's TCP (Linux, root)."),
 ]
 Address = Annotated[
     str | None,

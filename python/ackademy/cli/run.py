@@ -29,7 +29,7 @@ def run_command(
         str | None,
         typer.Option(
             help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
-            "file.py:Class, or kernel:NAME.",
+            "file.py:Class, or a backend's own: kernel:NAME, noq:NAME.",
             autocompletion=completion.controllers,
         ),
     ] = None,
@@ -75,6 +75,8 @@ def run_command(
         ackademy run deep_buffer --cc cubic --pcap out.pcapng --qlog out.sqlog
 
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
+
+        ackademy run random_loss --backend quic --cc noq:cubic
     """
     from ackademy.backends.captures import Captures
     from ackademy.backends.runs import read_scenario
@@ -109,6 +111,7 @@ def run_command(
                     parsed,
                     seed=seed,
                     sample_interval_ms=sample_ms,
+                    backend=backend,
                     progress=progress,
                     pcap=captured.pcap,
                     qlog=captured.qlog,

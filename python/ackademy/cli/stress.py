@@ -143,7 +143,7 @@ def of_league(own: Session, suite: Suite, budget: int) -> Sequence[tuple[str, Se
     space, found = stress_space.read(SPACE), []
     with engines.kept(own.runner()) as engine, running.resumable():
         for scheme in suite.schemes:
-            if scheme.networks != "*" or controllers.is_kernel(scheme.controller):
+            if scheme.networks != "*" or controllers.own_of(scheme.controller):
                 continue
             study = Study(scheme, None, space, 1, budget, "evolution", LEAGUE_KEPT)
             _, findings = search(study, Runner(study, own.work / "stress", engine, own), None)

@@ -29,7 +29,7 @@ from pathlib import Path
 from ackademy import _core, sums, user_code
 from ackademy.backends import Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import Progress, python_controllers, simulate
+from ackademy.backends.runs import Progress, check_runnable, python_controllers, simulate
 from ackademy.backends.tables import data_frame
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write as write_file
@@ -91,7 +91,7 @@ class Cell:
                 raise ScenarioError(f"{self.origin}: flow {assignment.flows!r}: allowed: {allowed}")
             params = dict(assignment.params)
             parsed = parsed.with_controller(assignment.controller, params, governed)
-        controllers.check(parsed.controllers, self.backend)
+        check_runnable(parsed, self.backend)
         return parsed
 
 
@@ -119,7 +119,7 @@ def key(cell: Cell) -> str:
         scenario.canonical(),
         str(cell.seed),
         repr(cell.sample_interval_ms),
-        *(("kernel", *kernel.identity()) if cell.backend == "kernel" else (_core.CODE_HASH,)),
+        *_identity(cell.backend),
         measuring_hash(cell.backend),
         *files,
     ]
@@ -127,13 +127,15 @@ def key(cell: Cell) -> str:
 
 
 def compute(cell: Cell, progress: Progress | None = None) -> Files:
-    """Run the cell; simulated, it gives the same bytes in every process and on every machine."""
+    """Run the cell; in virtual time, it gives the same bytes in every process and everywhere."""
     scenario = cell.scenario()
     record: KernelRun | None = None
     if cell.backend == "kernel":
         tables, record = kernel.emulate_in_time(scenario, cell.seed, cell.sample_interval_ms)
     else:
-        tables = simulate(scenario, cell.seed, cell.sample_interval_ms, progress)
+        tables = simulate(
+            scenario, cell.seed, cell.sample_interval_ms, progress, backend=cell.backend
+        )
     own, new = tables.columns, measure(tables).columns
     kept = {  # of a column that both have, the core's values
         "summary": {**own["flows"], **new["flows"], **own["flows"]},
@@ -182,6 +184,17 @@ def store(folder: Path, files: Files, scratch: Path) -> None:
 def measuring_hash(backend: Backend) -> str:
     """Hash of the sources between a backend and the files of a cell."""
     return source_hash(MEASURING[backend], _core.BINDING_HASH.encode())[:16]
+
+
+def _identity(backend: Backend) -> tuple[str, ...]:
+    """What a result depends on besides its scenario: the code that runs it."""
+    match backend:
+        case "kernel":
+            return ("kernel", *kernel.identity())
+        case "quic":
+            return ("quic", _core.CODE_HASH, _core.QUIC_HASH)
+        case _:
+            return (_core.CODE_HASH,)
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:

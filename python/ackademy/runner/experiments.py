@@ -229,7 +229,7 @@ def read_several(folder: Path, cell: Cell, tables: Sequence[str]) -> list[pl.Dat
 def counts(folder: Path, cell: Cell) -> bool:
     """Whether a cell has been run, and on the kernel in time."""
     path = _path(folder, cell)
-    return path.is_dir() and (cell.backend == "sim" or _kernel_run(path).valid)
+    return path.is_dir() and (cell.backend != "kernel" or _kernel_run(path).valid)
 
 
 def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
@@ -341,7 +341,7 @@ def _is_random(path: Path) -> bool:
 def _is_kept(path: Path, cell: Cell) -> bool:
     if not path.is_dir() or _damage(path, cell):
         return False
-    return cell.backend == "sim" or _kernel_run(path).valid
+    return cell.backend != "kernel" or _kernel_run(path).valid
 
 
 def _damage(path: Path, cell: Cell) -> str:

@@ -120,7 +120,7 @@ def compare(
             pair with settings; a mapping gives them labels; nothing leaves each scenario's own.
         runs: seeds 1, 2, ... of each.
         overrides: values for fields of the scenarios by dotted path, such as `dumbbell.rtt_ms`.
-        backend: `sim`, or `kernel`, one run after the other in real time.
+        backend: `sim`, `quic`, or `kernel`, one run after the other in real time.
         jobs: simulations at a time. Controllers of files run in processes: a script that calls this
             needs the usual guard `if __name__ == "__main__"`. Classes run one after the other.
         folder: where finished runs are kept for the next call; nothing is kept by default.

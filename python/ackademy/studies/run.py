@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ackademy import _core, files
-from ackademy.backends import Backend, check_backend, controllers, kernel
+from ackademy.backends import Backend, check_backend, kernel
 from ackademy.backends.captures import Captures, Pcap
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import (
@@ -26,6 +26,7 @@ from ackademy.backends.runs import (
     Params,
     Progress,
     ScenarioLike,
+    check_runnable,
     read_scenario,
     simulate,
 )
@@ -97,7 +98,8 @@ class Run(Tables):
     seed: int
     code_hash: str
     kernel: KernelRun | None = None
-    """record of a run on the kernel; `None` for a simulation"""
+    """record of a run on the kernel; `None` in virtual time"""
+    backend: Backend = "sim"
     _measured: list[Metrics] = field(default_factory=list, init=False)
 
     def metrics(self) -> Metrics:
@@ -122,7 +124,12 @@ class Run(Tables):
             if self.kernel is not None:
                 raise AckademyError("plot: allowed: a kernel run with sample_interval_ms above 0")
             step_ms = 1e3 * self.scenario.duration_s / PLOTTED_ROWS
-            sampled = run(self.scenario, seed=self.seed, sample_interval_ms=step_ms)
+            sampled = run(
+                self.scenario,
+                seed=self.seed,
+                sample_interval_ms=step_ms,
+                backend=self.backend,
+            )
         about = f"{self.scenario.name}, seed {self.seed}, over time"
         return of_section(report(sampled), "time", about, width)
 
@@ -164,7 +171,7 @@ def run(
     pcap: Pcap | Path | str | None = None,
     qlog: Path | str | None = None,
 ) -> Run:
-    """Run once, in the simulator or over the TCP of this machine's kernel.
+    """Run once: in the simulator, over QUIC, or over the TCP of this machine's kernel.
 
     Args:
         scenario: a file, a name such as `deep_buffer`, the text of a file (anything with a line
@@ -173,11 +180,12 @@ def run(
             machine.
         cc: puts every flow under this controller: a name from `ackademy list`, one with settings
             such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
-            `kernel:NAME` on the kernel.
+            `kernel:NAME` on the kernel, `noq:NAME` over QUIC.
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
             each of up to 100 flows, and none for more flows.
-        backend: `sim`, or `kernel`, which takes the scenario's duration in real time.
+        backend: `sim`; `quic`, in virtual time; or `kernel`, which takes the scenario's duration in
+            real time.
         progress: in the simulator, called at 256 equal parts of the duration with the simulated
             seconds that are over; what it raises ends the run.
         pcap: in the simulator, a file for the packets that senders send and receive, which ends in
@@ -202,7 +210,7 @@ def run(
         allowed = f"a number from 0 to {SAMPLE_MS_MAX:g}"
         raise AckademyError(f"sample_interval_ms = {sample_interval_ms}: allowed: {allowed}")
     parsed = read_scenario(scenario, cc=cc, params=params)
-    controllers.check(parsed.controllers, backend)
+    check_runnable(parsed, backend)
     captures.check(parsed, backend)
     if sample_interval_ms is None:
         is_sampled = len(parsed.flows) <= SAMPLED_FLOWS_MAX
@@ -211,7 +219,7 @@ def run(
     if backend == "kernel":
         tables, record = kernel.emulate(parsed, seed, sample_interval_ms)
     else:
-        tables = simulate(parsed, seed, sample_interval_ms, progress, captures)
+        tables = simulate(parsed, seed, sample_interval_ms, progress, captures, backend)
     return Run(
         columns=tables.columns,
         is_random=tables.is_random,
@@ -219,6 +227,7 @@ def run(
         seed=seed,
         code_hash=_core.CODE_HASH,
         kernel=record,
+        backend=backend,
     )
 
 
@@ -446,7 +455,7 @@ def run_json(run: Run) -> str:
             "scenario": run.scenario.name,
             "duration_s": run.scenario.duration_s,
             "seed": run.seed,
-            "backend": "sim" if run.kernel is None else "kernel",
+            "backend": run.backend,
             "code": run.code_hash,
             "jain_throughput": measured.jain_throughput,
             "jain_delay": measured.jain_delay,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from ackademy.backends import REAL_TIME
 from ackademy.runner.cells import Cell, Outcome, attempt
 
 Engine = Callable[[Sequence[Cell]], Iterator[Outcome]]
@@ -12,13 +13,13 @@ Engine = Callable[[Sequence[Cell]], Iterator[Outcome]]
 
 
 def kernel_last(simulated: Engine) -> Engine:
-    """Cells of the simulator wherever `simulated` puts them, then those of the kernel, here.
+    """Cells in virtual time wherever `simulated` puts them, then those of the kernel, here.
 
     They share the machine's clock with everything else that runs on it: one at a time.
     """
 
     def run(cells: Sequence[Cell]) -> Iterator[Outcome]:
-        inside = [index for index, cell in enumerate(cells) if cell.backend == "sim"]
+        inside = [index for index, cell in enumerate(cells) if cell.backend not in REAL_TIME]
         outcomes = simulated([cells[index] for index in inside]) if inside else iter(())
         try:
             for outcome in outcomes:
@@ -26,7 +27,7 @@ def kernel_last(simulated: Engine) -> Engine:
         finally:
             outcomes.close() if hasattr(outcomes, "close") else None
         for index, cell in enumerate(cells):
-            if cell.backend == "kernel":
+            if cell.backend in REAL_TIME:
                 yield attempt(index, cell)
 
     return run

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ackademy.backends import controllers
 from ackademy.lazy import pl
 from ackademy.runner import experiments
 from ackademy.runner.cells import Assignment, Cell
@@ -286,7 +287,7 @@ def _schemes(suite: Suite) -> list[LeagueScheme]:
     return [
         own
         for own in suite.schemes
-        if own.networks == "*" and not own.controller.startswith("kernel:")
+        if own.networks == "*" and not controllers.own_of(own.controller)
     ]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ackademy import _core, lookup
-from ackademy.backends import Backend, entries
+from ackademy.backends import Backend, controllers, entries
 from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import AckademyError, ExperimentError
@@ -192,7 +192,7 @@ def scheme_cases(
 ) -> list[SchemeCase]:
     """Every scheme on every network whose name the glob `only` fits; seeds count from 1.
 
-    Kernel controllers (`kernel:cubic`) are run where the backend is the kernel, and only there.
+    A backend's own controllers (`kernel:cubic`) are run on that backend, and only there.
     Networks that grids draw are simulated only.
 
     Raises:
@@ -208,7 +208,7 @@ def scheme_cases(
         for network in networks
         if backend == "sim" or not network.role
         for scheme in suite.schemes
-        if backend == "kernel" or not scheme.controller.startswith("kernel:")
+        if controllers.own_of(scheme.controller) in (None, backend)
         if _core.fits(scheme.networks, network.name)
     ]
 

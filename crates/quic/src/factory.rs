@@ -1,0 +1,189 @@
+//! Makes controllers for the paths of noq's connections.
+use crate::adapter::Adapter;
+use crate::flow::Flow;
+use ackademy::control::{Control, Controller, FlowInfo, Recovery, Spec};
+use ackademy::params::Params;
+use ackademy::rng::Seed;
+use ackademy::units::{Bytes, Rate, Time};
+use noq_proto::congestion::{self, ControllerFactory};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Why a controller cannot govern a connection of QUIC, on one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused(pub String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// What a flow begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Start {
+    /// Initial window, in packets.
+    pub cwnd_packets: f64,
+    /// Initial slow-start threshold, in packets; infinite for none.
+    pub ssthresh_packets: f64,
+    /// Seed of the controllers' randomness.
+    pub seed: u64,
+    /// What the controllers take for time 0; `None` for when the first path begins.
+    pub origin: Option<Instant>,
+}
+
+impl Default for Start {
+    /// Ten packets (RFC 9002 section 7.2), no threshold.
+    fn default() -> Self {
+        Self { cwnd_packets: 10.0, ssthresh_packets: f64::INFINITY, seed: 1, origin: None }
+    }
+}
+
+type Build = dyn Fn(&FlowInfo) -> Box<dyn Controller> + Send + Sync;
+
+/// A [`ControllerFactory`]: each path gets a controller of its own, also after a migration.
+pub struct Factory {
+    build: Box<Build>,
+    start: Start,
+    built: AtomicU64,
+    latest: Mutex<Option<Handle>>,
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Factory").field("start", &self.start).finish_non_exhaustive()
+    }
+}
+
+impl Factory {
+    /// Controllers of this entry of the table, with these settings.
+    ///
+    /// # Errors
+    ///
+    /// If the controller has a send hook: QUIC reports a packet after it was sent.
+    pub fn new(spec: &'static Spec, params: Params) -> Result<Self, Refused> {
+        let params = Arc::new(params);
+        let factory = Self {
+            build: Box::new(move |flow| (spec.build)(flow, &params)),
+            start: Start::default(),
+            built: AtomicU64::new(0),
+            latest: Mutex::new(None),
+        };
+        let info = factory.flow_info(Time(0), MTU_MIN, 0);
+        if (factory.build)(&info).has_send_hook() {
+            return Err(Refused(format!(
+                "controller {}: has a send hook, and QUIC reports a packet after it was sent; allowed with QUIC are \
+                 controllers without",
+                spec.name
+            )));
+        }
+        Ok(factory)
+    }
+
+    /// Flows begin like this.
+    pub fn starting(mut self, start: Start) -> Self {
+        self.start = start;
+        self
+    }
+
+    /// The controller made last, to observe it and to fire its timer when it is due.
+    pub fn latest(&self) -> Option<Handle> {
+        locked(&self.latest).clone()
+    }
+
+    /// Makes the controller of a path that begins at `now`.
+    pub(crate) fn path(self: &Arc<Self>, now: Instant, mtu: u16) -> Adapter {
+        let origin = self.start.origin.unwrap_or(now);
+        let number = self.built.fetch_add(1, Ordering::Relaxed);
+        let info = self.flow_info(Time(nanos(now, origin)), u64::from(mtu), number);
+        let flow = Flow::new((self.build)(&info), &info, origin);
+        let handle = Handle(Arc::new(Mutex::new(flow)));
+        *locked(&self.latest) = Some(handle.clone());
+        Adapter::new(Arc::clone(self), handle, info.initial_cwnd.0)
+    }
+
+    fn flow_info(&self, start: Time, mtu: u64, number: u64) -> FlowInfo {
+        let bytes = |packets: f64| (packets * mtu as f64) as u64; // infinity becomes u64::MAX
+        FlowInfo {
+            mss: Bytes(mtu),
+            initial_cwnd: Bytes(bytes(self.start.cwnd_packets).max(2 * mtu)),
+            initial_ssthresh: Bytes(bytes(self.start.ssthresh_packets)),
+            recovery: Recovery::Sack,
+            paces: true,
+            start,
+            seed: Seed(self.start.seed).derive("controller", number),
+        }
+    }
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn congestion::Controller> {
+        Box::new(self.path(now, current_mtu))
+    }
+}
+
+/// The controller of a path, from outside of the connection.
+///
+/// noq's trait has no timer. Without a caller of [`on_timer`](Self::on_timer), a timer fires with the next packet that
+/// is sent or acknowledged.
+#[derive(Clone, Debug)]
+pub struct Handle(pub(crate) Arc<Mutex<Flow>>);
+
+impl Handle {
+    pub(crate) fn flow(&self) -> MutexGuard<'_, Flow> {
+        locked(&self.0)
+    }
+
+    /// When [`on_timer`](Self::on_timer) is to be called next.
+    pub fn next_timer(&self) -> Option<Instant> {
+        let flow = self.flow();
+        flow.timer().map(|at| flow.origin() + Duration::from_nanos(at.0))
+    }
+
+    /// Fires the timer, if it is due; the connection is to be polled afterwards.
+    pub fn on_timer(&self, now: Instant) {
+        self.flow().fire(now);
+    }
+
+    /// What the controller allows.
+    pub fn control(&self) -> Control {
+        self.flow().control()
+    }
+
+    /// The latest delivery-rate sample.
+    pub fn delivery_rate(&self) -> Rate {
+        self.flow().delivery_rate()
+    }
+
+    /// See [`Controller::fell_back`].
+    pub fn fell_back(&self) -> bool {
+        self.flow().core().fell_back()
+    }
+
+    /// See [`Controller::counters`].
+    pub fn counters(&self) -> Vec<(&'static str, f64)> {
+        self.flow().core().counters()
+    }
+
+    /// See [`Controller::on_end`].
+    pub fn on_end(&self, now: Instant) {
+        self.flow().end(now);
+    }
+}
+
+/// From `origin` to `now`.
+pub(crate) fn nanos(now: Instant, origin: Instant) -> u64 {
+    now.saturating_duration_since(origin).as_nanos() as u64
+}
+
+/// The value, also after a panic of another thread.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Smallest payload of a datagram that QUIC allows (RFC 9000 section 14).
+pub(crate) const MTU_MIN: u64 = 1200;

@@ -1,0 +1,31 @@
+//! Ackademy's controllers in QUIC.
+//!
+//! [`Factory`] makes a controller of the core govern the connections of noq:
+//!
+//! ```
+//! use ackademy::{controllers, params::Params};
+//! use noq_proto::TransportConfig;
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), ackademy_quic::Refused> {
+//! let spec = controllers::find("cubic").expect("in the table");
+//! let factory = ackademy_quic::Factory::new(spec, Params::defaults(spec.params))?;
+//! let mut transport = TransportConfig::default();
+//! transport.congestion_controller_factory(Arc::new(factory));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`virtual_time`] runs both ends of noq over the links of a scenario, without sockets and without a clock.
+#![forbid(unsafe_code)]
+
+mod adapter;
+mod factory;
+mod flow;
+mod tls;
+pub mod virtual_time;
+
+pub use factory::{Factory, Handle, Refused, Start};
+
+/// Hash of this crate's sources and of the version of noq; part of every result's name.
+pub const CODE_HASH: &str = env!("ACKADEMY_QUIC_HASH");

@@ -1,0 +1,109 @@
+//! Keys of both ends, made from a seed. A raw public key (RFC 7250) takes the place of a certificate, and an Ed25519
+//! signature has one length: equal seeds give datagrams of equal sizes.
+use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use noq_proto::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use noq_proto::rustls::crypto::{CryptoProvider, ring, verify_tls13_signature_with_raw_key};
+use noq_proto::rustls::pki_types::{
+    CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
+};
+use noq_proto::rustls::server::AlwaysResolvesServerRawPublicKeys;
+use noq_proto::rustls::sign::CertifiedKey;
+use noq_proto::rustls::version::TLS13;
+use noq_proto::rustls::{
+    self, CertificateError, DigitallySignedStruct, Error, PeerMisbehaved, SignatureScheme,
+};
+use std::sync::Arc;
+
+/// What a server and its clients use.
+pub(crate) struct Keys {
+    pub(crate) server: Arc<QuicServerConfig>,
+    pub(crate) client: Arc<QuicClientConfig>,
+}
+
+impl Keys {
+    /// The keys of a seed.
+    ///
+    /// # Errors
+    ///
+    /// Those of rustls, for a provider without Ed25519 or without the first cipher suite of QUIC.
+    pub(crate) fn new(seed: [u8; 32]) -> Result<Self, Error> {
+        let provider = Arc::new(ring::default_provider());
+        let der = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], &seed].concat());
+        let key = ring::sign::any_eddsa_type(&der)?;
+        let public = key.public_key().ok_or(Error::General("no public key".to_owned()))?;
+        let public = CertificateDer::from(public.to_vec());
+        let own = Arc::new(CertifiedKey::new(vec![public.clone()], key));
+        let server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own)));
+        let client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[&TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(Pinned { public, provider }))
+            .with_no_client_auth();
+        let no_suite = |_| Error::General("no initial cipher suite".to_owned());
+        Ok(Self {
+            server: Arc::new(server.try_into().map_err(no_suite)?),
+            client: Arc::new(client.try_into().map_err(no_suite)?),
+        })
+    }
+}
+
+/// Trusts one public key.
+#[derive(Debug)]
+struct Pinned {
+    public: CertificateDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Pinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if *end_entity != self.public {
+            return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme.into()) // QUIC has TLS 1.3 alone
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let public = SubjectPublicKeyInfoDer::from(cert.as_ref());
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature_with_raw_key(message, &public, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+/// PKCS #8 before the 32 bytes of an Ed25519 private key (RFC 8410 section 7).
+const PKCS8_ED25519: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];

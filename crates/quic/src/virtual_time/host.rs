@@ -1,0 +1,172 @@
+//! One end of a connection: noq's endpoint and what runs on it.
+use super::wire::Payload;
+use ackademy::units::Time;
+use bytes::Bytes;
+use noq_proto::{
+    ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint,
+    EndpointConfig, Event, FourTuple, ServerConfig, StreamEvent, StreamId, Transmit,
+};
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+pub(crate) struct Host {
+    endpoint: Endpoint,
+    connection: Option<(ConnectionHandle, Connection)>,
+    path: FourTuple,
+    /// Its earliest wake-up that is scheduled.
+    pub(crate) wake: Time,
+    /// Streams of the peer that are not read to their end.
+    readable: Vec<StreamId>,
+}
+
+/// What happened to the streams of an end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// Bytes read in order.
+    pub(crate) read: u64,
+    /// Own streams that the peer acknowledged to their end.
+    pub(crate) finished: u64,
+}
+
+impl Host {
+    pub(crate) fn new(config: &Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Self {
+        let (own, peer) = if server.is_some() { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
+        let address = |last| SocketAddr::from(([10, 0, 0, last], PORT));
+        Self {
+            endpoint: Endpoint::new(Arc::clone(config), server, false),
+            connection: None,
+            path: FourTuple::new(address(peer), Some(address(own).ip())),
+            wake: Time::NEVER,
+            readable: Vec::new(),
+        }
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        now: Instant,
+        config: ClientConfig,
+    ) -> Result<(), ConnectError> {
+        let server = SocketAddr::from(([10, 0, 0, SERVER], PORT));
+        self.connection = Some(self.endpoint.connect(now, config, server, "server")?);
+        Ok(())
+    }
+
+    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+        self.connection.as_mut().map(|(_, connection)| connection)
+    }
+
+    /// A datagram arrived. What the endpoint answers without a connection is not sent: both ends know each other.
+    pub(crate) fn receive(&mut self, now: Instant, payload: Payload, answer: &mut Vec<u8>) {
+        let Payload { bytes, ecn } = payload;
+        match self.endpoint.handle(now, self.path, ecn, bytes, answer) {
+            Some(DatagramEvent::ConnectionEvent(_, event)) => {
+                if let Some(connection) = self.connection() {
+                    connection.handle_event(event);
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) if self.connection.is_none() => {
+                self.connection = self.endpoint.accept(incoming, now, answer, None).ok();
+            }
+            _ => {}
+        }
+    }
+
+    /// Fires the timer that is due.
+    pub(crate) fn on_timer(&mut self, now: Instant) {
+        if let Some(connection) = self.connection()
+            && connection.poll_timeout().is_some_and(|due| due <= now)
+        {
+            connection.handle_timeout(now);
+        }
+    }
+
+    /// Handles what the connection tells; reads what has arrived.
+    pub(crate) fn progress(&mut self) -> Progress {
+        let mut found = Progress::default();
+        let Some((handle, connection)) = &mut self.connection else { return found };
+        while let Some(event) = connection.poll() {
+            match event {
+                Event::Stream(StreamEvent::Opened { dir }) => {
+                    while let Some(id) = connection.streams().accept(dir) {
+                        self.readable.push(id);
+                    }
+                }
+                Event::Stream(StreamEvent::Finished { .. }) => found.finished += 1,
+                _ => {}
+            }
+        }
+        self.readable.retain(|&id| {
+            let (bytes, is_open) = read(connection, id);
+            found.read += bytes;
+            is_open
+        });
+        while let Some(event) = connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(*handle, event) {
+                connection.handle_event(answer);
+            }
+        }
+        found
+    }
+
+    /// Hands `bytes` of data to a stream, which is opened if there is none; returns how many it took.
+    pub(crate) fn write(&mut self, stream: &mut Option<StreamId>, bytes: u64) -> u64 {
+        let Some(connection) = self.connection() else { return 0 };
+        if connection.is_handshaking() {
+            return 0;
+        }
+        if stream.is_none() {
+            *stream = connection.streams().open(Dir::Uni);
+        }
+        let Some(id) = *stream else { return 0 };
+        let mut written = 0;
+        while written < bytes {
+            let chunk = (bytes - written).min(CHUNK.len() as u64) as usize;
+            let mut chunks = [Bytes::from_static(&CHUNK[..chunk])];
+            match connection.send_stream(id).write_chunks(&mut &mut chunks[..]) {
+                Ok(took) if took > 0 => written += took as u64,
+                _ => break,
+            }
+        }
+        written
+    }
+
+    /// Ends a stream: its end is told as [`Progress::finished`].
+    pub(crate) fn finish(&mut self, stream: StreamId) {
+        if let Some(connection) = self.connection() {
+            // A stream that the peer has stopped is finished already.
+            let _ = connection.send_stream(stream).finish();
+        }
+    }
+
+    /// The next datagram to be sent, in `buffer`.
+    pub(crate) fn transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+        buffer.clear();
+        self.connection()?.poll_transmit(now, NonZeroUsize::MIN, buffer)
+    }
+}
+
+/// Reads a stream; returns how many bytes, and whether there may be more.
+fn read(connection: &mut Connection, id: StreamId) -> (u64, bool) {
+    let mut stream = connection.recv_stream(id);
+    let Ok(mut chunks) = stream.read(true) else { return (0, false) };
+    let mut bytes = 0;
+    let is_open = loop {
+        match chunks.next(usize::MAX) {
+            Ok(Some(chunk)) => bytes += chunk.bytes.len() as u64,
+            Ok(None) => break false,
+            Err(error) => break matches!(error, noq_proto::ReadError::Blocked),
+        }
+    };
+    // What flow control allows now leaves with the next transmission, which follows at once.
+    let _ = chunks.finalize();
+    (bytes, is_open)
+}
+
+/// Last bytes of the ends' addresses, and their port.
+const CLIENT: u8 = 1;
+const SERVER: u8 = 2;
+const PORT: u16 = 443;
+/// What applications send.
+static CHUNK: [u8; 1 << 16] = [0; 1 << 16];

@@ -1,0 +1,281 @@
+//! Both ends of noq over the links of a scenario, in virtual time: its TLS, loss recovery, pacer and acknowledgements
+//! are those of real connections, and a run is the same to the last byte for equal seeds.
+use crate::Refused;
+use crate::tls::Keys;
+use ackademy::rng::Seed;
+use ackademy::sim::arrivals;
+use ackademy::sim::network::{Network, Next};
+use ackademy::sim::plan::{ConnectionPlan, NetworkPlan};
+use ackademy::sim::record::{FlowSeries, Outcome};
+use ackademy::transport::packet::{Ect, Packet};
+use ackademy::units::{Span, Time};
+use bytes::BytesMut;
+use flow::{Configs, Flow};
+use noq_proto::EcnCodepoint;
+pub use plan::{Governor, NOQ_NAMES, builtin, check};
+use std::time::{Duration, Instant};
+use wire::{Event, Payload, Side, Wire};
+
+mod flow;
+mod host;
+mod plan;
+mod rows;
+mod watched;
+mod wire;
+
+/// Makes what governs a connection.
+pub type Builder<'a> = dyn FnMut(&ConnectionPlan) -> Result<Governor, Refused> + 'a;
+
+/// A run.
+pub struct Quic {
+    net: Network<Event>,
+    wire: Wire,
+    flows: Vec<Flow>,
+    end: Time,
+    /// noq's clock at time 0.
+    origin: Instant,
+    sample_interval: Span,
+    series: FlowSeries,
+    buffer: Vec<u8>,
+}
+
+/// Runs a network to its end.
+///
+/// # Errors
+///
+/// See [`Quic::new`].
+pub fn run(network: &NetworkPlan, seed: Seed) -> Result<Outcome, Refused> {
+    let mut quic = Quic::new(network, seed)?;
+    quic.run_until(network.duration);
+    Ok(quic.finish())
+}
+
+impl Quic {
+    /// A run at time 0 with this project's controllers and noq's own.
+    ///
+    /// # Errors
+    ///
+    /// See [`check`] and [`builtin`].
+    pub fn new(network: &NetworkPlan, seed: Seed) -> Result<Self, Refused> {
+        Self::governed(network, seed, &mut builtin)
+    }
+
+    /// A run at time 0 with what `build` returns, which is called for each connection.
+    ///
+    /// # Errors
+    ///
+    /// If the network asks for what QUIC cannot do; whatever `build` returns.
+    pub fn governed(
+        network: &NetworkPlan,
+        seed: Seed,
+        build: &mut Builder<'_>,
+    ) -> Result<Self, Refused> {
+        network.connections.iter().try_for_each(plan::check_connection)?;
+        let keys = Keys::new(key(seed, u64::MAX)).map_err(|error| Refused(error.to_string()))?;
+        #[expect(clippy::disallowed_methods, reason = "an origin: only distances from it are used")]
+        let origin = Instant::now();
+        let mut quic = Self {
+            net: Network::new(&network.links, seed, network.sample_interval),
+            wire: Wire::new(),
+            flows: Vec::new(),
+            end: network.duration,
+            origin,
+            sample_interval: network.sample_interval,
+            series: FlowSeries::default(),
+            buffer: Vec::new(),
+        };
+        for (index, plan) in network.connections.iter().enumerate() {
+            for arrival in arrivals(plan, index as u64, seed, network.duration) {
+                let governor = build(plan)?;
+                quic.add_flow(network, plan, (arrival, seed), (&keys, governor));
+            }
+        }
+        if network.sample_interval > Span::ZERO {
+            quic.net.schedule(Time(0), Event::Sample);
+        }
+        Ok(quic)
+    }
+
+    fn add_flow(
+        &mut self,
+        network: &NetworkPlan,
+        plan: &ConnectionPlan,
+        (arrival, seed): (ackademy::sim::Arrival, Seed),
+        (keys, governor): (&Keys, Governor),
+    ) {
+        let index = self.flows.len() as u32;
+        let route = &plan.subflows[0];
+        let paths = (self.net.add_path(&route.forward), self.net.add_path(&route.reverse));
+        self.wire.paths.push(paths);
+        self.wire.counts.push(wire::Counts::default());
+        let own_seed = seed.derive("controller", arrival.stream << 8);
+        let config = plan::flow_config(plan, governor, keys, (own_seed, self.origin));
+        let hops = route.forward.iter().chain(&route.reverse);
+        let base_rtt = hops.map(|&link| network.links[link as usize].delay.minimum()).sum();
+        let app = Flow::app_of(plan, arrival.at, seed.stream("traffic", arrival.stream));
+        let configs = Configs {
+            endpoint: plan::endpoint_config(plan, key(seed, u64::from(index))),
+            server: plan::server_config(plan, keys),
+            client: config.client,
+        };
+        let named = (arrival.name, arrival.at, base_rtt);
+        self.flows.push(Flow::new(plan, named, app, configs, (config.factory, config.seen)));
+        self.net.schedule(arrival.at, Event::App(index));
+    }
+
+    /// The time reached.
+    pub fn now(&self) -> Time {
+        self.net.now()
+    }
+
+    /// Datagrams sent so far, those of receivers included.
+    pub fn datagrams(&self) -> u64 {
+        self.wire.datagrams
+    }
+
+    /// Datagrams that senders of data sent so far.
+    pub fn data_datagrams(&self) -> u64 {
+        self.wire.counts.iter().map(|counts| counts.sent).sum()
+    }
+
+    /// Digest of time, size, flow and direction of every datagram sent so far.
+    pub fn digest(&self) -> u64 {
+        self.wire.digest
+    }
+
+    /// Handles every event up to and including `until`, which is cut at the network's duration.
+    pub fn run_until(&mut self, until: Time) {
+        let until = until.min(self.end);
+        let mut packet = Packet::default();
+        while let Some(next) = self.net.next(until, &mut packet, &mut self.wire) {
+            match next {
+                Next::Packet => self.receive(&packet),
+                Next::Event(Event::App(index)) => self.act(index),
+                Next::Event(Event::End(index, side, at)) => self.wake(index, side, at),
+                Next::Event(Event::Sample) => self.sample(),
+            }
+        }
+    }
+
+    fn at(&self, time: Time) -> Instant {
+        self.origin + Duration::from_nanos(time.0)
+    }
+
+    /// The application of a flow acts, the first time by connecting.
+    fn act(&mut self, index: u32) {
+        let now = self.net.now();
+        let at = self.at(now);
+        let flow = &mut self.flows[index as usize];
+        if flow.app.next != now {
+            return;
+        }
+        flow.begin(at);
+        if !flow.app.is_active() {
+            flow.progress = now;
+        }
+        flow.app.on_time(now, flow.written - flow.delivered);
+        self.advance(index, Side::Client);
+    }
+
+    fn receive(&mut self, packet: &Packet) {
+        let (now, side) = (self.net.now(), Side::receiving(packet));
+        let at = self.at(now);
+        let Some(mut payload) = self.wire.take(packet) else { return };
+        if side == Side::Server {
+            self.wire.book_received(now, packet);
+        }
+        payload.ecn = match packet.ect {
+            Ect::Not => None,
+            _ if packet.ce => Some(EcnCodepoint::Ce),
+            _ => payload.ecn,
+        };
+        if let Some(end) = self.flows[packet.flow as usize].end(side) {
+            end.receive(at, payload, &mut self.buffer);
+            self.advance(packet.flow, side);
+        }
+    }
+
+    /// A timer that was set for `due` comes up: noq's, or that of the controller.
+    fn wake(&mut self, index: u32, side: Side, due: Time) {
+        let at = self.at(self.net.now());
+        let flow = &mut self.flows[index as usize];
+        let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
+        let handle = controller.and_then(|factory| factory.latest());
+        let Some(end) = flow.end(side).filter(|end| end.wake == due) else { return };
+        end.wake = Time::NEVER;
+        end.on_timer(at);
+        if let Some(handle) = handle {
+            handle.on_timer(at);
+        }
+        self.advance(index, side);
+    }
+
+    /// An end handles what happened, sends what it may, and is woken when its next timer is due.
+    fn advance(&mut self, index: u32, side: Side) {
+        let now = self.net.now();
+        let flow = &mut self.flows[index as usize];
+        let is_over = flow.advance(now, side);
+        if let Some(next) = flow.app.to_schedule().filter(|_| side == Side::Client) {
+            self.net.schedule(next, Event::App(index));
+        }
+        self.transmit(index, side);
+        if is_over {
+            self.flows[index as usize].retire();
+        }
+        self.set_wake(index, side);
+    }
+
+    fn transmit(&mut self, index: u32, side: Side) {
+        let (now, at) = (self.net.now(), self.at(self.net.now()));
+        let Self { flows, net, wire, buffer, .. } = self;
+        let flow = &mut flows[index as usize];
+        let is_ecn_capable = flow.is_ecn_capable;
+        let Some(end) = flow.end(side) else { return };
+        while let Some(transmit) = end.transmit(at, buffer) {
+            let bytes = BytesMut::from(&buffer[..transmit.size]);
+            let ecn = transmit.ecn.filter(|_| is_ecn_capable);
+            let packet = Packet {
+                flow: index,
+                size: (transmit.size as u64 + plan::HEADER_BYTES) as u32,
+                kind: side.sends(),
+                ect: match ecn {
+                    None => Ect::Not,
+                    Some(EcnCodepoint::Ect1) => Ect::One,
+                    Some(_) => Ect::Zero,
+                },
+                seq: wire.put(Payload { bytes, ecn }),
+                sent_at: now,
+                ..Packet::default()
+            };
+            wire.book_sent(now, &packet);
+            net.enter(packet, wire);
+        }
+    }
+
+    fn set_wake(&mut self, index: u32, side: Side) {
+        let (now, origin) = (self.net.now(), self.origin);
+        let flow = &mut self.flows[index as usize];
+        let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
+        let own = controller.and_then(|factory| factory.latest()?.next_timer());
+        let Some(end) = flow.end(side) else { return };
+        let due = end.connection().and_then(|connection| connection.poll_timeout());
+        let due = due.into_iter().chain(own).min();
+        let Some(due) = due.map(|due| Time(crate::factory::nanos(due, origin)).max(now)) else {
+            return;
+        };
+        if due < end.wake {
+            end.wake = due;
+            self.net.schedule(due, Event::End(index, side, due));
+        }
+    }
+}
+
+/// 32 random bytes of a seed.
+fn key(seed: Seed, index: u64) -> [u8; 32] {
+    let mut rng = seed.stream("quic", index);
+    let mut key = [0; 32];
+    for part in key.chunks_exact_mut(8) {
+        part.copy_from_slice(&rng.next_u64().to_le_bytes());
+    }
+    key
+}
