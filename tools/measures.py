@@ -56,7 +56,7 @@ def main() -> None:
         ("studies", len(units), 15),
         ("docs, kB of Markdown", kilobytes("docs/*.md"), 450),
         ("docs/results, kB of Markdown", kilobytes("docs/results/*.md"), 150),
-        ("largest page of results, kB", max(map(_kb, tracked("docs/results/*.md"))), 12),
+        ("largest page of results, KiB", max(map(_kib, tracked("docs/results/*.md"))), 12),
         ("ackademy --version, s", processor_s("--version"), 0.15),
         ("ackademy run deep_buffer, s", processor_s(*RUN), 0.5),
     ]
@@ -65,8 +65,8 @@ def main() -> None:
         print(f"{name:32} {shown:>8}  aim {aim:<8} {'met' if value <= aim else 'missed'}")
 
 
-def _kb(file: Path) -> float:
-    return file.stat().st_size / 1000
+def _kib(file: Path) -> float:
+    return file.stat().st_size / 1024
 
 
 if __name__ == "__main__":
