@@ -31,7 +31,7 @@ pub fn run_quic<'py>(
     let work = || -> PyResult<_> {
         let mut quic = Quic::new(&network, Seed(seed)).map_err(|error| refused(origin, error))?;
         in_steps(network.duration, |until| {
-            quic.run_until(until);
+            quic.run_until(until).map_err(|error| refused(origin, error))?;
             progress.as_ref().map_or(Ok(()), |progress| tell(progress, quic.now()))
         })?;
         Ok(quic.finish())

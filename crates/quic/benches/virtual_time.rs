@@ -47,7 +47,7 @@ fn run(file: &PathBuf, name: &str, seconds: f64, seed: u64) {
     let mut quic = Quic::new(network, Seed(seed)).expect("QUIC can do it");
     #[expect(clippy::disallowed_methods, reason = "a benchmark")]
     let began = Instant::now();
-    quic.run_until(end);
+    quic.run_until(end).expect("connections stay");
     let (took, packets, digest) = (began.elapsed(), quic.data_datagrams(), quic.digest());
     let outcome = quic.finish();
     let goodput: u64 = outcome.flows.iter().map(|flow| flow.goodput_bytes).sum();

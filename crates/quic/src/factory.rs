@@ -1,13 +1,15 @@
 //! Makes controllers for the paths of noq's connections.
 use crate::adapter::Adapter;
+use crate::coupled::{PathOf, Shared};
 use crate::flow::Flow;
-use ackademy::control::{Control, Controller, FlowInfo, Recovery, Spec};
+use ackademy::control::{Control, Controller, FlowInfo, Recovery, Spec, SubflowId};
+use ackademy::coupled;
 use ackademy::params::Params;
 use ackademy::rng::Seed;
 use ackademy::units::{Bytes, Rate, Time};
 use noq_proto::congestion::{self, ControllerFactory};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,7 +52,10 @@ pub struct Factory {
     build: Box<Build>,
     start: Start,
     built: AtomicU64,
-    latest: Mutex<Option<Handle>>,
+    /// Whether one controller governs all paths.
+    is_coupled: bool,
+    /// If they are kept.
+    handles: Option<Mutex<Vec<Handle>>>,
 }
 
 impl fmt::Debug for Factory {
@@ -71,17 +76,38 @@ impl Factory {
             build: Box::new(move |flow| (spec.build)(flow, &params)),
             start: Start::default(),
             built: AtomicU64::new(0),
-            latest: Mutex::new(None),
+            is_coupled: false,
+            handles: None,
         };
         let info = factory.flow_info(Time(0), MTU_MIN, 0);
         if (factory.build)(&info).has_send_hook() {
-            return Err(Refused(format!(
-                "controller {}: has a send hook, and QUIC reports a packet after it was sent; allowed with QUIC are \
-                 controllers without",
-                spec.name
-            )));
+            return Err(has_send_hook(spec.name));
         }
         Ok(factory)
+    }
+
+    /// A coupled controller for the paths of one connection, which has this factory to itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn coupled(spec: &'static coupled::Spec, params: &Params) -> Result<Self, Refused> {
+        let shared: Shared = Arc::new(Mutex::new((spec.build)(params)));
+        if locked(&shared).has_send_hook() {
+            return Err(has_send_hook(spec.name));
+        }
+        let joined = AtomicU32::new(0);
+        let join = move |flow: &FlowInfo| -> Box<dyn Controller> {
+            let id = SubflowId(joined.fetch_add(1, Ordering::Relaxed));
+            Box::new(PathOf::join(&shared, id, flow))
+        };
+        Ok(Self {
+            build: Box::new(join),
+            start: Start::default(),
+            built: AtomicU64::new(0),
+            is_coupled: true,
+            handles: None,
+        })
     }
 
     /// Flows begin like this.
@@ -90,9 +116,29 @@ impl Factory {
         self
     }
 
-    /// The controller made last, to observe it and to fire its timer when it is due.
-    pub fn latest(&self) -> Option<Handle> {
-        locked(&self.latest).clone()
+    /// Keeps a handle of every controller that it makes, also when its path is gone.
+    pub fn observed(mut self) -> Self {
+        self.handles = Some(Mutex::default());
+        self
+    }
+
+    /// The controllers made so far, in order, if they are kept ([`observed`](Self::observed)): to observe them, and to
+    /// fire their timers when they are due.
+    pub fn handles(&self) -> Vec<Handle> {
+        self.handles.as_ref().map_or_else(Vec::new, |handles| locked(handles).clone())
+    }
+
+    /// When the next timer of a controller is due.
+    pub fn next_timer(&self) -> Option<Instant> {
+        let handles = locked(self.handles.as_ref()?);
+        handles.iter().filter_map(Handle::next_timer).min()
+    }
+
+    /// Fires the timers that are due.
+    pub fn on_timer(&self, now: Instant) {
+        self.handles.iter().for_each(|handles| {
+            locked(handles).iter().for_each(|handle| handle.on_timer(now));
+        });
     }
 
     /// Makes the controller of a path that begins at `now`.
@@ -100,9 +146,11 @@ impl Factory {
         let origin = self.start.origin.unwrap_or(now);
         let number = self.built.fetch_add(1, Ordering::Relaxed);
         let info = self.flow_info(Time(nanos(now, origin)), u64::from(mtu), number);
-        let flow = Flow::new((self.build)(&info), &info, origin);
+        let flow = Flow::new((self.build)(&info), &info, (origin, self.is_coupled));
         let handle = Handle(Arc::new(Mutex::new(flow)));
-        *locked(&self.latest) = Some(handle.clone());
+        if let Some(handles) = &self.handles {
+            locked(handles).push(handle.clone());
+        }
         Adapter::new(Arc::clone(self), handle, info.initial_cwnd.0)
     }
 
@@ -140,7 +188,7 @@ impl Handle {
 
     /// When [`on_timer`](Self::on_timer) is to be called next.
     pub fn next_timer(&self) -> Option<Instant> {
-        let flow = self.flow();
+        let mut flow = self.flow();
         flow.timer().map(|at| flow.origin() + Duration::from_nanos(at.0))
     }
 
@@ -173,6 +221,13 @@ impl Handle {
     pub fn on_end(&self, now: Instant) {
         self.flow().end(now);
     }
+}
+
+fn has_send_hook(name: &str) -> Refused {
+    Refused(format!(
+        "controller {name}: has a send hook, and QUIC reports a packet after it was sent; allowed with QUIC are \
+         controllers without"
+    ))
 }
 
 /// From `origin` to `now`.

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 /// of the bytes sent before them.
 pub(crate) struct Flow {
     core: Box<dyn Controller>,
+    /// What other paths tell changes what it allows here.
+    is_coupled: bool,
     control: Control,
     timer: Option<Time>,
     mtu: u16,
@@ -79,8 +81,13 @@ impl fmt::Debug for Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(core: Box<dyn Controller>, info: &FlowInfo, origin: Instant) -> Self {
+    pub(crate) fn new(
+        core: Box<dyn Controller>,
+        info: &FlowInfo,
+        (origin, is_coupled): (Instant, bool),
+    ) -> Self {
         Self {
+            is_coupled,
             control: core.control(),
             timer: core.next_timer(),
             core,
@@ -108,10 +115,13 @@ impl Flow {
     }
 
     pub(crate) fn control(&self) -> Control {
-        self.control
+        if self.is_coupled { self.core.control() } else { self.control }
     }
 
-    pub(crate) fn timer(&self) -> Option<Time> {
+    pub(crate) fn timer(&mut self) -> Option<Time> {
+        if self.is_coupled {
+            self.read();
+        }
         self.timer
     }
 
@@ -253,7 +263,7 @@ impl Flow {
         };
         let mut loss = Loss {
             now,
-            inflight: Bytes(flight).min(self.control.cwnd),
+            inflight: Bytes(flight).min(self.control().cwnd),
             kind: match (is_persistent, is_known) {
                 (true, true) => LossKind::TimeoutAgain,
                 (true, false) => LossKind::Timeout,
@@ -303,7 +313,7 @@ impl Flow {
     /// Fires what is due; a controller that asks for the present again and again waits for the next call.
     fn fire_due(&mut self) {
         for _ in 0..TIMERS_AT_ONCE {
-            if self.timer.is_none_or(|due| due > self.now) {
+            if self.timer().is_none_or(|due| due > self.now) {
                 return;
             }
             self.core.on_timer(self.now);

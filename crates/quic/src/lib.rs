@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod coupled;
 mod factory;
 mod flow;
 mod tls;

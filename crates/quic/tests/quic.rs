@@ -49,14 +49,14 @@ fn goodput_mbps(scenario: &Scenario, seed: u64) -> f64 {
 #[test]
 fn two_runs_send_the_same_datagrams_at_the_same_times() {
     let mut rng = Rng::new(SEED);
-    for controller in ["cubic", "bbr3", "noq:cubic", "noq:bbr3"] {
+    for controller in ["cubic", "bbr3", "vivace", "noq:cubic"] {
         let point = random_path(&mut rng);
         let lossy = "loss = { kind = \"bernoulli\", ratio = 0.01 }\nreorder = { ratio = 0.01, low_ms = 1, high_ms = 5 }\n\
                      duplicate_ratio = 0.01";
         let scenario = path(controller, point, 4, lossy);
         let digest = |seed| {
             let mut quic = Quic::new(&scenario.network, Seed(seed)).unwrap();
-            quic.run_until(Time::NEVER);
+            quic.run_until(Time::NEVER).expect("connections stay");
             (quic.digest(), quic.finish())
         };
         let (first, again, other) = (digest(1), digest(1), digest(2));
@@ -180,7 +180,6 @@ fn what_quic_cannot_do_is_refused_in_one_line() {
         ),
         ("controller = \"kernel:cubic\"", "noq:cubic"),
         ("controller = \"noq:vegas\"", "noq:cubic"),
-        ("controller = \"lia\"", "allowed with QUIC is a plain controller"),
     ] {
         let text = flow(more);
         let scenario = scenario(&text);
@@ -189,6 +188,65 @@ fn what_quic_cannot_do_is_refused_in_one_line() {
         assert!(!error.contains('\n') && error.contains("\"x\""), "{more}: {error}");
         assert!(Quic::new(&scenario.network, Seed(1)).is_err(), "{more}");
     }
+}
+
+/// A connection over two unequal paths.
+fn two_paths(controller: &str, more: &str) -> Scenario {
+    scenario(&format!(
+        "duration_s = 20\n[two_path.first]\nrate_mbps = 10\ndelay_ms = 10\n\
+         queue = {{ kind = \"drop_tail\", packets = 60 }}\n[two_path.second]\nrate_mbps = 4\ndelay_ms = 40\n\
+         queue = {{ kind = \"drop_tail\", packets = 60 }}\n[[flow]]\nname = \"both\"\nmultipath = true\n\
+         controller = {controller:?}\n{more}"
+    ))
+}
+
+#[test]
+fn a_connection_fills_two_paths_under_coupled_plain_and_noqs_controllers() {
+    for controller in ["lia", "olia", "balia", "wvegas", "cubic", "bbr3", "noq:cubic"] {
+        let found = outcome(&two_paths(controller, ""), 1);
+        let [first, second] = &found.flows[..] else { panic!("{controller}: two rows") };
+        let goodput = found.connections[0].goodput_bytes;
+        let shares = first.goodput_bytes + second.goodput_bytes;
+        assert!(goodput - shares <= 2, "{controller}: {goodput} and {shares}, rounded down");
+        assert_eq!((&*first.flow, &*second.flow), ("both.0", "both.1"));
+        for (row, mbps) in [(first, 10.0), (second, 4.0)] {
+            let carried = row.delivered_bytes as f64 * 8e-6 / 20.0;
+            assert!(carried > 0.75 * mbps && carried <= mbps, "{controller}: {carried} of {mbps}");
+        }
+        let again = outcome(&two_paths(controller, ""), 1);
+        assert_eq!(format!("{found:?}"), format!("{again:?}"), "{controller}");
+    }
+}
+
+/// At a shared bottleneck, a coupled connection takes what one flow would take; uncoupled, what two would.
+#[test]
+fn a_coupled_controller_takes_less_beside_a_plain_flow_than_two_plain_ones() {
+    let beside = "\n[[flow]]\nname = \"one\"\ncontroller = \"new_reno\"\n";
+    let share = |controller| {
+        let mut scenario = two_paths(controller, beside);
+        let network = &mut scenario.network;
+        // Both paths are the first link, there and back.
+        let route = network.connections[0].subflows[0].clone();
+        network.connections[0].subflows[1] = route.clone();
+        network.connections[1].subflows = vec![route];
+        network.duration = Time::from_secs_f64(60.0);
+        let found = outcome(&scenario, 1);
+        let [both, one] = [0, 1].map(|index| found.connections[index].goodput_bytes as f64);
+        both / (both + one)
+    };
+    let (coupled, uncoupled) = (share("lia"), share("new_reno"));
+    assert!(coupled < uncoupled - 0.05 && coupled > 0.3, "{coupled} and {uncoupled}");
+}
+
+/// noq's receiver holds a bounded number of pieces of a stream. A controller that ignores losses exceeds it.
+#[test]
+fn a_connection_that_noq_closes_ends_the_run_in_one_line() {
+    let scenario = path("cubic", (20.0, 40.0, 4.0), 20, "");
+    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&FLOOD, Params::defaults(&[]))?));
+    let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
+    let error = quic.run_until(Time::NEVER).expect_err("too many pieces").to_string();
+    assert!(error.starts_with("flow \"bulk\": noq closed the connection after"), "{error}");
+    assert!(error.contains("too many gaps") && !error.contains('\n'), "{error}");
 }
 
 /// What a spy was told.
@@ -205,6 +263,25 @@ static TOLD: Mutex<Option<Told>> = Mutex::new(None);
 fn told<T>(act: impl FnOnce(&mut Told) -> T) -> T {
     act(TOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
+
+/// A window beyond what any receiver of noq's can put in order.
+struct Flood(Bytes);
+
+impl Controller for Flood {
+    fn on_ack(&mut self, _ack: &Ack) {}
+    fn on_loss(&mut self, _loss: &Loss) {}
+    fn control(&self) -> Control {
+        Control::window(self.0)
+    }
+}
+
+static FLOOD: Spec = Spec {
+    name: "flood",
+    about: "",
+    source: "",
+    params: &[],
+    build: |flow: &FlowInfo, _| Box::new(Flood(Bytes(2000 * flow.mss.0))),
+};
 
 /// A window of fixed size, and a timer every 7 ms.
 struct Spy {
@@ -251,7 +328,7 @@ fn spied(scenario: &Scenario) -> (Told, Outcome) {
     told(|told| *told = Told::default());
     let mut build = |_: &_| Ok(Governor::Core(Factory::new(&SPY, Params::defaults(&[]))?));
     let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
-    quic.run_until(Time::NEVER);
+    quic.run_until(Time::NEVER).expect("connections stay");
     let outcome = quic.finish();
     (told(std::mem::take), outcome)
 }

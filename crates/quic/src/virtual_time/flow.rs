@@ -8,31 +8,40 @@ use ackademy::rng::Rng;
 use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
 use ackademy::sim::traffic::App;
 use ackademy::units::{Span, Time};
-use noq_proto::congestion::Controller;
-use noq_proto::{ClientConfig, EndpointConfig, PathId, PathStats, ServerConfig, StreamId};
+use noq_proto::{ClientConfig, EndpointConfig, PathStats, ServerConfig, StreamId};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 pub(crate) struct Flow {
+    /// Of the connection's first path, in the tables; the others follow.
+    pub(crate) first_row: u32,
     pub(crate) name: String,
     pub(crate) controller: String,
     pub(crate) start: Time,
     pub(crate) packet_bytes: u64,
-    pub(crate) base_rtt: Span,
+    pub(crate) paths: Vec<PathOf>,
     pub(crate) is_ecn_capable: bool,
     pub(crate) app: App,
     pub(crate) factory: Option<Arc<Factory>>,
-    pub(crate) seen: Arc<Mutex<Seen>>,
     /// Until the connection begins.
     pub(crate) configs: Option<Configs>,
     /// Of a connection that has begun and is not over.
     pub(crate) ends: Option<Box<[Host; 2]>>,
-    pub(crate) stats: PathStats,
     stream: Option<StreamId>,
     pub(crate) written: u64,
     pub(crate) delivered: u64,
     pub(crate) progress: Time,
     pub(crate) stall_max: Span,
+    /// When and why noq closed the connection.
+    pub(crate) lost: Option<String>,
+}
+
+/// A path of a connection.
+pub(crate) struct PathOf {
+    pub(crate) base_rtt: Span,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+    pub(crate) stats: PathStats,
+    /// Sum and number of the latest samples at deliveries.
     pub(crate) rtt_at_delivery: (u128, u64),
 }
 
@@ -51,37 +60,37 @@ impl Flow {
     /// A flow whose connection has not begun; `parts` are what its run needs.
     pub(crate) fn new(
         plan: &ConnectionPlan,
-        (name, start, base_rtt): (String, Time, Span),
-        app: App,
-        configs: Configs,
-        (factory, seen): (Option<Arc<Factory>>, Arc<Mutex<Seen>>),
+        (name, start): (String, Time),
+        (first_row, paths): (u32, Vec<PathOf>),
+        (app, configs, factory): (App, Configs, Option<Arc<Factory>>),
     ) -> Self {
         Self {
             name,
             controller: plan.controller.clone(),
             start,
             packet_bytes: plan.sender.packet.0,
-            base_rtt,
+            paths,
+            first_row,
             is_ecn_capable: super::plan::is_ecn_capable(plan.sender.ecn),
             app,
             factory,
-            seen,
             configs: Some(configs),
             ends: None,
-            stats: PathStats::default(),
             stream: None,
             written: 0,
             delivered: 0,
             progress: start,
             stall_max: Span::ZERO,
-            rtt_at_delivery: (0, 0),
+            lost: None,
         }
     }
 
     /// The client connects.
     pub(crate) fn begin(&mut self, at: Instant) {
         let Some(Configs { endpoint, server, client }) = self.configs.take() else { return };
-        let mut ends = [Host::new(&endpoint, None), Host::new(&endpoint, Some(server))];
+        let paths = self.paths.len();
+        let mut ends =
+            [Host::new(&endpoint, None, paths), Host::new(&endpoint, Some(server), paths)];
         ends[0].connect(at, client).expect("the address and the name are valid");
         self.ends = Some(Box::new(ends));
     }
@@ -92,9 +101,16 @@ impl Flow {
 
     /// An end handles what has happened to it. The receiver's application reads; the sender's writes, and says
     /// whether a transfer is over.
-    pub(crate) fn advance(&mut self, now: Time, side: Side) -> bool {
+    pub(crate) fn advance(&mut self, (now, at): (Time, Instant), side: Side) -> bool {
         let Some(end) = self.end(side) else { return false };
-        let found = end.progress();
+        let found = end.progress(at);
+        if let Some(reason) = found.lost {
+            let after = now.since(self.start).as_secs_f64();
+            self.lost.get_or_insert(format!(
+                "flow {:?}: noq closed the connection after {after:.3} s: {reason}",
+                self.name
+            ));
+        }
         if side == Side::Server {
             if found.read > 0 {
                 self.deliver(now, found.read);
@@ -112,10 +128,12 @@ impl Flow {
         self.delivered += bytes;
         self.stall_max = self.stall_max.max(now.since(self.progress));
         self.progress = now;
-        let latest = locked(&self.seen).latest;
-        if latest > Span::ZERO {
-            self.rtt_at_delivery.0 += u128::from(latest.0);
-            self.rtt_at_delivery.1 += 1;
+        for path in &mut self.paths {
+            let latest = locked(&path.seen).latest;
+            if latest > Span::ZERO {
+                path.rtt_at_delivery.0 += u128::from(latest.0);
+                path.rtt_at_delivery.1 += 1;
+            }
         }
     }
 
@@ -126,11 +144,7 @@ impl Flow {
         let client = &mut ends[0];
         let unsent = self.app.supply.unsent;
         if unsent > 0 {
-            if let Some(connection) = client.connection() {
-                let window =
-                    connection.congestion_state(PathId::ZERO).map_or(0, Controller::window);
-                connection.set_send_window(2 * window + AHEAD_BYTES);
-            }
+            client.set_send_window();
             let written = client.write(&mut self.stream, unsent);
             self.written += written;
             if unsent < u64::MAX {
@@ -163,13 +177,10 @@ impl Flow {
     }
 
     pub(crate) fn keep_stats(&mut self) {
-        if let Some(connection) = self.end(Side::Client).and_then(Host::connection)
-            && let Some(stats) = connection.path_stats(PathId::ZERO)
-        {
-            self.stats = stats;
+        let Self { ends, paths, .. } = self;
+        let Some(client) = ends.as_mut().map(|ends| &mut ends[0]) else { return };
+        for (number, path) in paths.iter_mut().enumerate() {
+            path.stats = client.stats(number);
         }
     }
 }
-
-/// How much more than two windows is handed over in advance.
-const AHEAD_BYTES: u64 = 1 << 14;

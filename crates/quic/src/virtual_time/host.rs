@@ -2,9 +2,11 @@
 use super::wire::Payload;
 use ackademy::units::Time;
 use bytes::Bytes;
+use noq_proto::congestion::Controller;
 use noq_proto::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint,
-    EndpointConfig, Event, FourTuple, ServerConfig, StreamEvent, StreamId, Transmit,
+    EndpointConfig, Event, FourTuple, PathId, PathStats, PathStatus, ServerConfig, StreamEvent,
+    StreamId, Transmit,
 };
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -14,7 +16,10 @@ use std::time::Instant;
 pub(crate) struct Host {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    path: FourTuple,
+    /// Of each path, what noq calls it, as far as it is open.
+    pub(crate) paths: Vec<PathId>,
+    path_count: usize,
+    is_server: bool,
     /// Its earliest wake-up that is scheduled.
     pub(crate) wake: Time,
     /// Streams of the peer that are not read to their end.
@@ -22,22 +27,28 @@ pub(crate) struct Host {
 }
 
 /// What happened to the streams of an end.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
     /// Bytes read in order.
     pub(crate) read: u64,
     /// Own streams that the peer acknowledged to their end.
     pub(crate) finished: u64,
+    /// Why the connection was closed.
+    pub(crate) lost: Option<String>,
 }
 
 impl Host {
-    pub(crate) fn new(config: &Arc<EndpointConfig>, server: Option<Arc<ServerConfig>>) -> Self {
-        let (own, peer) = if server.is_some() { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
-        let address = |last| SocketAddr::from(([10, 0, 0, last], PORT));
+    pub(crate) fn new(
+        config: &Arc<EndpointConfig>,
+        server: Option<Arc<ServerConfig>>,
+        path_count: usize,
+    ) -> Self {
         Self {
+            is_server: server.is_some(),
             endpoint: Endpoint::new(Arc::clone(config), server, false),
             connection: None,
-            path: FourTuple::new(address(peer), Some(address(own).ip())),
+            paths: vec![PathId::ZERO],
+            path_count,
             wake: Time::NEVER,
             readable: Vec::new(),
         }
@@ -48,7 +59,7 @@ impl Host {
         now: Instant,
         config: ClientConfig,
     ) -> Result<(), ConnectError> {
-        let server = SocketAddr::from(([10, 0, 0, SERVER], PORT));
+        let server = address(0, SERVER);
         self.connection = Some(self.endpoint.connect(now, config, server, "server")?);
         Ok(())
     }
@@ -58,9 +69,15 @@ impl Host {
     }
 
     /// A datagram arrived. What the endpoint answers without a connection is not sent: both ends know each other.
-    pub(crate) fn receive(&mut self, now: Instant, payload: Payload, answer: &mut Vec<u8>) {
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        (payload, path): (Payload, usize),
+        answer: &mut Vec<u8>,
+    ) {
         let Payload { bytes, ecn } = payload;
-        match self.endpoint.handle(now, self.path, ecn, bytes, answer) {
+        let tuple = four_tuple(path, self.is_server);
+        match self.endpoint.handle(now, tuple, ecn, bytes, answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some(connection) = self.connection() {
                     connection.handle_event(event);
@@ -83,8 +100,9 @@ impl Host {
     }
 
     /// Handles what the connection tells; reads what has arrived.
-    pub(crate) fn progress(&mut self) -> Progress {
+    pub(crate) fn progress(&mut self, now: Instant) -> Progress {
         let mut found = Progress::default();
+        self.open_paths(now);
         let Some((handle, connection)) = &mut self.connection else { return found };
         while let Some(event) = connection.poll() {
             match event {
@@ -94,6 +112,7 @@ impl Host {
                     }
                 }
                 Event::Stream(StreamEvent::Finished { .. }) => found.finished += 1,
+                Event::ConnectionLost { reason } => found.lost = Some(reason.to_string()),
                 _ => {}
             }
         }
@@ -108,6 +127,35 @@ impl Host {
             }
         }
         found
+    }
+
+    /// Opens the paths that are not open, as far as the peer allows it yet.
+    fn open_paths(&mut self, now: Instant) {
+        let Some((_, connection)) = &mut self.connection else { return };
+        while !self.is_server && self.paths.len() < self.path_count && !connection.is_handshaking()
+        {
+            let tuple = four_tuple(self.paths.len(), false);
+            match connection.open_path(tuple, PathStatus::Available, now) {
+                Ok(id) => self.paths.push(id),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// What noq counted of a path.
+    pub(crate) fn stats(&mut self, path: usize) -> PathStats {
+        let id = self.paths.get(path).copied();
+        let stats = id.and_then(|id| self.connection()?.path_stats(id));
+        stats.unwrap_or_default()
+    }
+
+    /// Lets the application hand over what may leave soon, and no more: what is handed over is sent, also if the
+    /// application then stops.
+    pub(crate) fn set_send_window(&mut self) {
+        let Self { connection: Some((_, connection)), paths, .. } = self else { return };
+        let windows = paths.iter().filter_map(|&id| connection.congestion_state(id));
+        let window: u64 = windows.map(Controller::window).sum();
+        connection.set_send_window(2 * window + AHEAD_BYTES);
     }
 
     /// Hands `bytes` of data to a stream, which is opened if there is none; returns how many it took.
@@ -164,6 +212,25 @@ fn read(connection: &mut Connection, id: StreamId) -> (u64, bool) {
     (bytes, is_open)
 }
 
+/// Which path a datagram takes.
+pub(crate) fn path_of(transmit: &Transmit) -> usize {
+    match transmit.destination {
+        SocketAddr::V4(address) => usize::from(address.ip().octets()[2]),
+        SocketAddr::V6(_) => 0,
+    }
+}
+
+fn address(path: usize, last: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, path as u8, last], PORT))
+}
+
+fn four_tuple(path: usize, is_server: bool) -> FourTuple {
+    let (own, peer) = if is_server { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
+    FourTuple::new(address(path, peer), Some(address(path, own).ip()))
+}
+
+/// How much more than two windows is handed over in advance.
+const AHEAD_BYTES: u64 = 1 << 14;
 /// Last bytes of the ends' addresses, and their port.
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;

@@ -1,5 +1,6 @@
 //! Both ends of noq over the links of a scenario, in virtual time: its TLS, loss recovery, pacer and acknowledgements
-//! are those of real connections, and a run is the same to the last byte for equal seeds.
+//! are those of real connections, and equal seeds give the same
+//! datagrams at the same times, except under noq's own `bbr3`, whose random numbers take no seed.
 use crate::Refused;
 use crate::tls::Keys;
 use ackademy::rng::Seed;
@@ -10,7 +11,7 @@ use ackademy::sim::record::{FlowSeries, Outcome};
 use ackademy::transport::packet::{Ect, Packet};
 use ackademy::units::{Span, Time};
 use bytes::BytesMut;
-use flow::{Configs, Flow};
+use flow::{Configs, Flow, PathOf};
 use noq_proto::EcnCodepoint;
 pub use plan::{Governor, NOQ_NAMES, builtin, check};
 use std::time::{Duration, Instant};
@@ -37,16 +38,18 @@ pub struct Quic {
     sample_interval: Span,
     series: FlowSeries,
     buffer: Vec<u8>,
+    /// Why noq has just closed a connection.
+    lost: Option<String>,
 }
 
 /// Runs a network to its end.
 ///
 /// # Errors
 ///
-/// See [`Quic::new`].
+/// See [`Quic::new`] and [`Quic::run_until`].
 pub fn run(network: &NetworkPlan, seed: Seed) -> Result<Outcome, Refused> {
     let mut quic = Quic::new(network, seed)?;
-    quic.run_until(network.duration);
+    quic.run_until(network.duration)?;
     Ok(quic.finish())
 }
 
@@ -83,6 +86,7 @@ impl Quic {
             sample_interval: network.sample_interval,
             series: FlowSeries::default(),
             buffer: Vec::new(),
+            lost: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
@@ -104,22 +108,27 @@ impl Quic {
         (keys, governor): (&Keys, Governor),
     ) {
         let index = self.flows.len() as u32;
-        let route = &plan.subflows[0];
-        let paths = (self.net.add_path(&route.forward), self.net.add_path(&route.reverse));
-        self.wire.paths.push(paths);
-        self.wire.counts.push(wire::Counts::default());
         let own_seed = seed.derive("controller", arrival.stream << 8);
         let config = plan::flow_config(plan, governor, keys, (own_seed, self.origin));
-        let hops = route.forward.iter().chain(&route.reverse);
-        let base_rtt = hops.map(|&link| network.links[link as usize].delay.minimum()).sum();
+        let first_row = self.wire.owners.len() as u32;
+        let mut paths = Vec::new();
+        for (path, (route, seen)) in plan.subflows.iter().zip(config.seen).enumerate() {
+            let forward = self.net.add_path(&route.forward);
+            self.wire.add_row((forward, self.net.add_path(&route.reverse)), (index, path));
+            let hops = route.forward.iter().chain(&route.reverse);
+            let base_rtt = hops.map(|&link| network.links[link as usize].delay.minimum()).sum();
+            let (stats, rtt_at_delivery) = (noq_proto::PathStats::default(), (0, 0));
+            paths.push(PathOf { base_rtt, seen, stats, rtt_at_delivery });
+        }
         let app = Flow::app_of(plan, arrival.at, seed.stream("traffic", arrival.stream));
         let configs = Configs {
             endpoint: plan::endpoint_config(plan, key(seed, u64::from(index))),
             server: plan::server_config(plan, keys),
             client: config.client,
         };
-        let named = (arrival.name, arrival.at, base_rtt);
-        self.flows.push(Flow::new(plan, named, app, configs, (config.factory, config.seen)));
+        let named = (arrival.name, arrival.at);
+        let parts = (app, configs, config.factory);
+        self.flows.push(Flow::new(plan, named, (first_row, paths), parts));
         self.net.schedule(arrival.at, Event::App(index));
     }
 
@@ -144,7 +153,11 @@ impl Quic {
     }
 
     /// Handles every event up to and including `until`, which is cut at the network's duration.
-    pub fn run_until(&mut self, until: Time) {
+    ///
+    /// # Errors
+    ///
+    /// If noq closes a connection, such as one whose receiver holds too many pieces of a stream.
+    pub fn run_until(&mut self, until: Time) -> Result<(), Refused> {
         let until = until.min(self.end);
         let mut packet = Packet::default();
         while let Some(next) = self.net.next(until, &mut packet, &mut self.wire) {
@@ -154,7 +167,11 @@ impl Quic {
                 Next::Event(Event::End(index, side, at)) => self.wake(index, side, at),
                 Next::Event(Event::Sample) => self.sample(),
             }
+            if let Some(reason) = self.lost.take() {
+                return Err(Refused(reason));
+            }
         }
+        Ok(())
     }
 
     fn at(&self, time: Time) -> Instant {
@@ -189,9 +206,10 @@ impl Quic {
             _ if packet.ce => Some(EcnCodepoint::Ce),
             _ => payload.ecn,
         };
-        if let Some(end) = self.flows[packet.flow as usize].end(side) {
-            end.receive(at, payload, &mut self.buffer);
-            self.advance(packet.flow, side);
+        let (index, path) = self.wire.owners[packet.flow as usize];
+        if let Some(end) = self.flows[index as usize].end(side) {
+            end.receive(at, (payload, path), &mut self.buffer);
+            self.advance(index, side);
         }
     }
 
@@ -199,22 +217,22 @@ impl Quic {
     fn wake(&mut self, index: u32, side: Side, due: Time) {
         let at = self.at(self.net.now());
         let flow = &mut self.flows[index as usize];
-        let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
-        let handle = controller.and_then(|factory| factory.latest());
+        let factory = flow.factory.clone().filter(|_| side == Side::Client);
         let Some(end) = flow.end(side).filter(|end| end.wake == due) else { return };
         end.wake = Time::NEVER;
         end.on_timer(at);
-        if let Some(handle) = handle {
-            handle.on_timer(at);
+        if let Some(factory) = factory {
+            factory.on_timer(at);
         }
         self.advance(index, side);
     }
 
     /// An end handles what happened, sends what it may, and is woken when its next timer is due.
     fn advance(&mut self, index: u32, side: Side) {
-        let now = self.net.now();
+        let (now, at) = (self.net.now(), self.at(self.net.now()));
         let flow = &mut self.flows[index as usize];
-        let is_over = flow.advance(now, side);
+        let is_over = flow.advance((now, at), side);
+        self.lost = flow.lost.take();
         if let Some(next) = flow.app.to_schedule().filter(|_| side == Side::Client) {
             self.net.schedule(next, Event::App(index));
         }
@@ -229,13 +247,13 @@ impl Quic {
         let (now, at) = (self.net.now(), self.at(self.net.now()));
         let Self { flows, net, wire, buffer, .. } = self;
         let flow = &mut flows[index as usize];
-        let is_ecn_capable = flow.is_ecn_capable;
+        let (is_ecn_capable, first_row) = (flow.is_ecn_capable, flow.first_row);
         let Some(end) = flow.end(side) else { return };
         while let Some(transmit) = end.transmit(at, buffer) {
             let bytes = BytesMut::from(&buffer[..transmit.size]);
             let ecn = transmit.ecn.filter(|_| is_ecn_capable);
             let packet = Packet {
-                flow: index,
+                flow: first_row + host::path_of(&transmit) as u32,
                 size: (transmit.size as u64 + plan::HEADER_BYTES) as u32,
                 kind: side.sends(),
                 ect: match ecn {
@@ -256,7 +274,7 @@ impl Quic {
         let (now, origin) = (self.net.now(), self.origin);
         let flow = &mut self.flows[index as usize];
         let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
-        let own = controller.and_then(|factory| factory.latest()?.next_timer());
+        let own = controller.and_then(|factory| factory.next_timer());
         let Some(end) = flow.end(side) else { return };
         let due = end.connection().and_then(|connection| connection.poll_timeout());
         let due = due.into_iter().chain(own).min();

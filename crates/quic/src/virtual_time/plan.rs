@@ -5,14 +5,17 @@ use crate::tls::Keys;
 use crate::{Factory, Refused, Start};
 use ackademy::control::Recovery;
 use ackademy::controllers;
+use ackademy::coupled;
 use ackademy::params::Params;
 use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use ackademy::transport::config::{Ecn, SendHook};
 use ackademy::transport::misbehaviour::Misbehaviour;
+use ackademy::units::Time;
 use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use noq_proto::{
     ClientConfig, EndpointConfig, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt,
 };
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -27,7 +30,8 @@ pub(crate) struct FlowConfig {
     pub(crate) client: ClientConfig,
     /// Of a controller of the core.
     pub(crate) factory: Option<Arc<Factory>>,
-    pub(crate) seen: Arc<Mutex<Seen>>,
+    /// Of each path.
+    pub(crate) seen: Vec<Arc<Mutex<Seen>>>,
 }
 
 /// Refuses what a network asks for and QUIC, or noq, cannot do.
@@ -50,8 +54,16 @@ pub(crate) fn check_connection(plan: &ConnectionPlan) -> Result<(), Refused> {
         Err(Refused(format!("flow {:?}: {what}: allowed with QUIC is {allowed}", plan.name)))
     };
     let allowed = HEADER_BYTES + MTU_MIN..=HEADER_BYTES + MTU_MAX;
-    if plan.subflows.len() > 1 || plan.mptcp.is_some() {
-        return refused(&format!("{} subflows", plan.subflows.len()), "one");
+    let paths = plan.subflows.len();
+    if paths > PATHS_MAX {
+        return refused(&format!("{paths} subflows"), &format!("at most {PATHS_MAX}"));
+    }
+    let times = plan.mptcp.iter().flat_map(|mptcp| &mptcp.times);
+    if times.into_iter().any(|&(opens, closes)| opens > plan.start || closes < Time::NEVER) {
+        return refused(
+            "a subflow that opens later or closes",
+            "one that is there from start to end",
+        );
     }
     if !allowed.contains(&packet) {
         let range = format!("{} to {}", allowed.start(), allowed.end());
@@ -101,16 +113,20 @@ pub fn builtin(plan: &ConnectionPlan) -> Result<Governor, Refused> {
         "noq:cubic" => Arc::new(CubicConfig::default().initial_window(cwnd).clone()),
         "noq:new_reno" => Arc::new(NewRenoConfig::default().initial_window(cwnd).clone()),
         _ => {
-            let spec = controllers::find(name).ok_or_else(|| {
+            let settings = coupled::settings(name).ok_or_else(|| {
                 refused(format!(
-                    "controller {name:?}: allowed with QUIC is a plain controller of `ackademy list`, or one of {}",
+                    "controller {name:?}: allowed with QUIC is a controller of `ackademy list`, or one of {}",
                     NOQ_NAMES.join(", ")
                 ))
             })?;
-            let params = Params::resolve(spec.params, &plan.params)
+            let params = Params::resolve(settings, &plan.params)
                 .map_err(|error| refused(error.to_string()))?;
-            let factory = Factory::new(spec, params).map_err(|error| refused(error.0))?;
-            return Ok(Governor::Core(factory));
+            let factory = match (controllers::find(name), coupled::find(name)) {
+                (Some(spec), _) => Factory::new(spec, params),
+                (_, Some(spec)) => Factory::coupled(spec, &params),
+                (None, None) => unreachable!("it has settings"),
+            };
+            return Ok(Governor::Core(factory.map_err(|error| refused(error.0))?));
         }
     }))
 }
@@ -118,7 +134,10 @@ pub fn builtin(plan: &ConnectionPlan) -> Result<Governor, Refused> {
 /// How noq sends what this connection asks for.
 fn transport(plan: &ConnectionPlan) -> TransportConfig {
     let mtu = (plan.sender.packet.0 - HEADER_BYTES) as u16;
-    let window = plan.sender.receiver_window_packets.saturating_mul(plan.sender.packet.0);
+    let window = match &plan.mptcp {
+        Some(mptcp) => mptcp.receive_buffer.0,
+        None => plan.sender.receiver_window_packets.saturating_mul(plan.sender.packet.0),
+    };
     let window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
     let mut transport = TransportConfig::default();
     transport
@@ -129,6 +148,9 @@ fn transport(plan: &ConnectionPlan) -> TransportConfig {
         .stream_receive_window(window)
         .receive_window(window)
         .enable_segmentation_offload(false);
+    if plan.subflows.len() > 1 {
+        transport.max_concurrent_multipath_paths(plan.subflows.len() as u32 + 1);
+    }
     transport
 }
 
@@ -151,14 +173,14 @@ pub(crate) fn flow_config(
     };
     let (inner, factory): (Arc<dyn ControllerFactory + Send + Sync>, _) = match governor {
         Governor::Core(factory) => {
-            let factory = Arc::new(factory.starting(start));
+            let factory = Arc::new(factory.starting(start).observed());
             (Arc::clone(&factory) as _, Some(factory))
         }
         Governor::Other(inner) => (inner, None),
     };
-    let seen = Arc::default();
+    let seen: Vec<_> = plan.subflows.iter().map(|_| Arc::default()).collect();
     let mut transport = transport(plan);
-    let watched = WatchedFactory { inner, seen: Arc::clone(&seen) };
+    let watched = WatchedFactory { inner, seen: seen.clone(), made: AtomicUsize::new(0) };
     transport.congestion_controller_factory(Arc::new(watched));
     let mut client = ClientConfig::new(Arc::clone(&keys.client) as _);
     client.transport_config(Arc::new(transport));
@@ -189,5 +211,7 @@ pub(crate) fn is_ecn_capable(ecn: Ecn) -> bool {
     ecn != Ecn::Off
 }
 
+/// Most paths of a connection.
+const PATHS_MAX: usize = 8;
 /// Largest payload of a datagram (RFC 9000 section 18.2).
 const MTU_MAX: u64 = 65_527;

@@ -1,14 +1,14 @@
 //! From counters to the simulator's rows.
 use super::Quic;
-use super::flow::Flow;
-use super::host::Host;
-use super::wire::{Counts, Event, Side};
+use super::flow::{Flow, PathOf};
+use super::watched::Seen;
+use super::wire::{Counts, Event};
+use crate::Handle;
 use crate::factory::locked;
 use ackademy::control::CWND_MAX;
-use ackademy::sim::record::{ConnectionRow, FlowRow, Outcome, mean_ms, quantile_ms};
-use ackademy::units::{Span, Time};
-use noq_proto::PathId;
-use noq_proto::congestion::Controller;
+use ackademy::sim::record::{ConnectionRow, FlowRow, FlowSeries, Outcome, mean_ms, quantile_ms};
+use ackademy::units::{Rate, Span, Time};
+use noq_proto::congestion::ControllerMetrics;
 
 impl Quic {
     /// Ends the run where it is and hands over what it measured.
@@ -16,92 +16,140 @@ impl Quic {
         let (end, at) = (self.net.now(), self.at(self.net.now()));
         let events = self.net.events();
         let (mut links, link_series) = self.net.finish(end);
-        let mut flows = Vec::with_capacity(self.flows.len());
-        for (index, flow) in self.flows.iter_mut().enumerate() {
+        let (mut flows, mut connections) = (Vec::new(), Vec::new());
+        for flow in &mut self.flows {
             flow.keep_stats();
-            if let Some(handle) = flow.factory.as_ref().and_then(|factory| factory.latest()) {
+            let handles = flow.factory.as_ref().map_or_else(Vec::new, |factory| factory.handles());
+            for handle in &handles {
                 handle.on_end(at);
             }
-            flows.push(flow_row(flow, &self.wire.counts[index], end));
-            for &link in self.net.links_of(self.wire.paths[index].0) {
-                links[link as usize].goodput_bytes += flow.delivered;
+            let first = flow.first_row as usize;
+            let counts = &self.wire.counts[first..first + flow.paths.len()];
+            let rows: Vec<FlowRow> = (0..counts.len())
+                .map(|path| flow_row(flow, (path, counts), handles.get(path), end))
+                .collect();
+            for (row, (forward, _)) in rows.iter().zip(&self.wire.paths[first..]) {
+                for &link in self.net.links_of(*forward) {
+                    links[link as usize].goodput_bytes += row.goodput_bytes;
+                }
             }
+            connections.push(connection_row(flow, &rows));
+            flows.extend(rows);
         }
-        let connections = flows.iter().map(ConnectionRow::of_flow).collect();
         Outcome { flows, connections, links, flow_series: self.series, link_series, events }
     }
 
-    /// A row of every flow that has begun and is not over.
+    /// A row of every path that is open.
     pub(super) fn sample(&mut self) {
         let now = self.net.now();
-        let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
-        for (index, flow) in self.flows.iter_mut().enumerate() {
+        for flow in &mut self.flows {
+            let Flow { ends, paths, first_row, delivered, factory, .. } = flow;
+            let Some(client) = ends.as_mut().map(|ends| &mut ends[0]) else { continue };
             let packet = (flow.packet_bytes - super::plan::HEADER_BYTES) as f64;
-            let Some(connection) = flow.end(Side::Client).and_then(Host::connection) else {
-                continue;
-            };
-            let srtt = connection.rtt(PathId::ZERO).unwrap_or_default();
-            let Some(metrics) = connection.congestion_state(PathId::ZERO).map(Controller::metrics)
-            else {
-                continue;
-            };
-            let counts = &self.wire.counts[index];
-            let rate = flow.factory.as_ref().and_then(|factory| factory.latest());
-            let rate = rate.map_or(0.0, |handle| handle.delivery_rate().as_mbps());
-            let seen = locked(&flow.seen);
-            let ssthresh = metrics.ssthresh.filter(|&bytes| bytes <= CWND_MAX.0);
-            let series = &mut self.series;
-            series.time_s.push(now.as_secs_f64());
-            series.flow.push(index as u32);
-            series.cwnd_packets.push(metrics.congestion_window as f64 / packet);
-            series.ssthresh_packets.push(ssthresh.map_or(f64::NAN, |bytes| bytes as f64 / packet));
-            series.inflight_bytes.push(seen.inflight);
-            let is_sampled = seen.samples > 0;
-            series.srtt_ms.push(if is_sampled { srtt.as_secs_f64() * 1e3 } else { f64::NAN });
-            series.rtt_ms.push(none(seen.latest.as_millis_f64()));
-            series.delivered_bytes.push(flow.delivered);
-            series.arrived_bytes.push(counts.received_bytes);
-            series.delivery_rate_mbps.push(none(rate));
-            let pacing = metrics.pacing_rate.map_or(f64::NAN, |rate| rate as f64 * 8e-6);
-            series.pacing_mbps.push(pacing);
-            series.lost_packets.push(counts.queue_drops + counts.random_losses);
+            let handles = factory.as_ref().map_or_else(Vec::new, |factory| factory.handles());
+            let ids = client.paths.clone();
+            let Some(connection) = client.connection() else { continue };
+            let first = *first_row as usize;
+            let counts = &self.wire.counts[first..first + paths.len()];
+            for (path, id) in ids.into_iter().enumerate() {
+                let Some(cc) = connection.congestion_state(id) else { continue };
+                let series = &mut self.series;
+                series.time_s.push(now.as_secs_f64());
+                series.flow.push(*first_row + path as u32);
+                series.delivered_bytes.push(share(*delivered, path, counts));
+                series.arrived_bytes.push(counts[path].received_bytes);
+                series.lost_packets.push(counts[path].queue_drops + counts[path].random_losses);
+                let srtt = connection.rtt(id).unwrap_or_default().as_secs_f64() * 1e3;
+                let rate = handles.get(path).map_or(Rate(0), Handle::delivery_rate);
+                sample_path(
+                    series,
+                    (&cc.metrics(), packet),
+                    &locked(&paths[path].seen),
+                    (srtt, rate),
+                );
+            }
         }
         self.net.schedule(now + self.sample_interval, Event::Sample);
     }
 }
 
-fn flow_row(flow: &Flow, counts: &Counts, end: Time) -> FlowRow {
+/// What a sender knows of a path.
+fn sample_path(
+    series: &mut FlowSeries,
+    (metrics, packet): (&ControllerMetrics, f64),
+    seen: &Seen,
+    (srtt_ms, rate): (f64, Rate),
+) {
+    let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
+    let ssthresh = metrics.ssthresh.filter(|&bytes| bytes <= CWND_MAX.0);
+    series.cwnd_packets.push(metrics.congestion_window as f64 / packet);
+    series.ssthresh_packets.push(ssthresh.map_or(f64::NAN, |bytes| bytes as f64 / packet));
+    series.inflight_bytes.push(seen.inflight);
+    series.srtt_ms.push(if seen.samples > 0 { srtt_ms } else { f64::NAN });
+    series.rtt_ms.push(none(seen.latest.as_millis_f64()));
+    series.delivery_rate_mbps.push(none(rate.as_mbps()));
+    series.pacing_mbps.push(metrics.pacing_rate.map_or(f64::NAN, |rate| rate as f64 * 8e-6));
+}
+
+/// A path's share of what was delivered in order, by what it carried.
+fn share(delivered: u64, path: usize, counts: &[Counts]) -> u64 {
+    let all: u64 = counts.iter().map(|counts| counts.received_bytes).sum();
+    let own = u128::from(delivered) * u128::from(counts[path].received_bytes);
+    (own / u128::from(all.max(1))) as u64
+}
+
+fn connection_row(flow: &Flow, rows: &[FlowRow]) -> ConnectionRow {
+    let one = ConnectionRow::of_flow(&rows[0]);
+    if rows.len() == 1 {
+        return one;
+    }
+    ConnectionRow {
+        connection: flow.name.clone(),
+        subflows: rows.len() as u64,
+        scheduler: "noq".to_owned(),
+        goodput_bytes: flow.delivered,
+        ..one
+    }
+}
+
+fn flow_row(
+    flow: &Flow,
+    (path, counts): (usize, &[Counts]),
+    handle: Option<&Handle>,
+    end: Time,
+) -> FlowRow {
     let app = &flow.app;
-    let seen = locked(&flow.seen);
-    let handle = flow.factory.as_ref().and_then(|factory| factory.latest());
+    let PathOf { base_rtt, seen, stats, rtt_at_delivery } = &flow.paths[path];
+    let seen = locked(seen);
+    let own = &counts[path];
     let millis = |span: Span| if seen.samples == 0 { f64::NAN } else { span.as_millis_f64() };
     FlowRow {
-        flow: flow.name.clone(),
+        flow: if counts.len() > 1 { format!("{}.{path}", flow.name) } else { flow.name.clone() },
         controller: flow.controller.clone(),
         start_s: flow.start.as_secs_f64(),
         active_s: app.active(end).as_secs_f64(),
         mss_bytes: flow.packet_bytes,
-        sent_packets: counts.sent,
-        sent_bytes: counts.sent_bytes,
-        retransmitted_packets: flow.stats.lost_packets,
-        dropped_packets: counts.queue_drops + counts.random_losses,
-        queue_drops: counts.queue_drops,
-        random_losses: counts.random_losses,
-        received_packets: counts.received,
-        delivered_bytes: counts.received_bytes,
-        goodput_bytes: flow.delivered,
+        sent_packets: own.sent,
+        sent_bytes: own.sent_bytes,
+        retransmitted_packets: stats.lost_packets,
+        dropped_packets: own.queue_drops + own.random_losses,
+        queue_drops: own.queue_drops,
+        random_losses: own.random_losses,
+        received_packets: own.received,
+        delivered_bytes: own.received_bytes,
+        goodput_bytes: share(flow.delivered, path, counts),
         stall_max_ms: longest_stall_ms(flow, end),
         ce_marked_bytes: 0,
-        declared_lost_bytes: flow.stats.lost_bytes,
+        declared_lost_bytes: stats.lost_bytes,
         rtt_samples: seen.samples,
         rtt_mean_ms: mean_ms(seen.sum_ns, seen.samples),
         rtt_min_ms: millis(seen.min),
         rtt_max_ms: millis(seen.max),
         rtt_p50_ms: quantile_ms(&seen.histogram, 500),
         rtt_p95_ms: quantile_ms(&seen.histogram, 950),
-        rtt_at_delivery_ms: mean_ms(flow.rtt_at_delivery.0, flow.rtt_at_delivery.1),
-        base_rtt_ms: flow.base_rtt.as_millis_f64(),
-        owd_mean_ms: mean_ms(counts.owd_sum, counts.received),
+        rtt_at_delivery_ms: mean_ms(rtt_at_delivery.0, rtt_at_delivery.1),
+        base_rtt_ms: base_rtt.as_millis_f64(),
+        owd_mean_ms: mean_ms(own.owd_sum, own.received),
         timeouts: seen.timeouts,
         recoveries: seen.recoveries,
         unsent_acks: 0,
@@ -109,7 +157,7 @@ fn flow_row(flow: &Flow, counts: &Counts, end: Time) -> FlowRow {
         refused_writes: u64::from(app.writes.refused),
         transfers: app.transfers,
         fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
-        counters: handle.map_or_else(Vec::new, |handle| handle.counters()),
+        counters: handle.map_or_else(Vec::new, Handle::counters),
     }
 }
 

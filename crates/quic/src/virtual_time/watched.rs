@@ -5,6 +5,7 @@ use ackademy::units::Span;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -37,14 +38,17 @@ impl Seen {
 /// Makes controllers that are watched.
 pub(crate) struct WatchedFactory {
     pub(crate) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    pub(crate) seen: Arc<Mutex<Seen>>,
+    /// Of each path, in the order in which they are made.
+    pub(crate) seen: Vec<Arc<Mutex<Seen>>>,
+    pub(crate) made: AtomicUsize,
 }
 
 impl ControllerFactory for WatchedFactory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let path = self.made.fetch_add(1, Ordering::Relaxed).min(self.seen.len() - 1);
         Box::new(Watched {
             inner: Arc::clone(&self.inner).build(now, current_mtu),
-            seen: Arc::clone(&self.seen),
+            seen: Arc::clone(&self.seen[path]),
             episode: None,
             newest: None,
         })

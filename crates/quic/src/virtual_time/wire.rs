@@ -59,8 +59,10 @@ pub(crate) struct Payload {
 
 /// All datagrams that are on their way.
 pub(crate) struct Wire {
-    /// Of each flow, there and back.
+    /// Of each row of the tables, there and back.
     pub(crate) paths: Vec<(Path, Path)>,
+    /// Of each row: its connection, and which path of it.
+    pub(crate) owners: Vec<(u32, usize)>,
     pub(crate) counts: Vec<Counts>,
     payloads: Vec<Option<Payload>>,
     free: Vec<u64>,
@@ -73,12 +75,20 @@ impl Wire {
     pub(crate) fn new() -> Self {
         Self {
             paths: Vec::new(),
+            owners: Vec::new(),
             counts: Vec::new(),
             payloads: Vec::new(),
             free: Vec::new(),
             digest: EMPTY,
             datagrams: 0,
         }
+    }
+
+    /// A row of the tables: a path there and back, and what it belongs to.
+    pub(crate) fn add_row(&mut self, path: (Path, Path), owner: (u32, usize)) {
+        self.paths.push(path);
+        self.owners.push(owner);
+        self.counts.push(Counts::default());
     }
 
     /// Keeps a payload; the packet carries the number of its place.
