@@ -94,13 +94,11 @@ impl Governor {
             }
             change(&mut **inner);
         });
-        match told {
-            Some(()) => Called::Done(Answer::default()),
-            None => {
-                self.fall_back();
-                Called::FellBack(Answer::default())
-            }
+        if told.is_some() {
+            return Called::Done(Answer::default());
         }
+        self.fall_back();
+        Called::FellBack(Answer::default())
     }
 
     /// Calls the controller for a subflow and reads its answer.

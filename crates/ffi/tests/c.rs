@@ -8,6 +8,10 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+#[path = "../../net/tests/common/require.rs"]
+#[allow(dead_code, reason = "a part of it is enough here")]
+mod require;
+
 /// Name in C, size, fields with their offsets.
 type Layout = (&'static str, usize, Vec<(&'static str, usize)>);
 
@@ -150,7 +154,7 @@ fn the_header_has_the_records_of_rust_field_by_field() {
 fn the_header_names_every_function_of_the_library_and_no_other() {
     let header = std::fs::read_to_string(package("include/ackademy.h")).expect("the header");
     let in_header = |line: &str| {
-        let name = line.split_once("(")?.0.rsplit([' ', '*']).next()?;
+        let name = line.split_once('(')?.0.rsplit([' ', '*']).next()?;
         (name.starts_with("ackademy_") && !line.starts_with([' ', '/'])).then(|| name.to_owned())
     };
     let mut in_header: Vec<String> = header.lines().filter_map(in_header).collect();
@@ -212,10 +216,24 @@ fn the_header_is_also_c_plus_plus() {
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// Slow, and the machine needs the program valgrind.
 #[test]
-#[ignore = "slow; needs valgrind"]
+fn the_program_of_the_guide_runs() {
+    let page = std::fs::read_to_string(package("../../docs/guide/c-abi.md")).expect("the page");
+    let (code, _) = page.split_once("```c\n").and_then(|(_, rest)| rest.split_once("```")).unwrap();
+    let folder = installed("guide");
+    let source = folder.join("guide.c");
+    std::fs::write(&source, code).expect("it is written");
+    let program = compiled(&folder, &source, &["-Wno-missing-field-initializers"]);
+    assert_eq!(said(&mut Command::new(program)).expect("it runs"), "16500 bytes\n");
+}
+
+#[test]
 fn valgrind_finds_no_error_and_no_leak() {
+    let is_there = Command::new("valgrind").arg("--version").output().is_ok();
+    let lacking = if is_there { Vec::new() } else { vec!["valgrind".to_owned()] };
+    if !require::has("valgrind", &lacking) {
+        return;
+    }
     let folder = installed("valgrind");
     let program = compiled(&folder, &package("examples/flow.c"), &["-DSECONDS=3"]);
     for name in ["cubic", "bbr3", "lia"] {

@@ -90,7 +90,7 @@ fn all() -> Vec<(&'static str, CString, CString)> {
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests/files");
     let files = |name: &str, params: &[Param]| -> String {
         let of = params.iter().filter(|param| param.kind.is_file());
-        of.map(|param| format!("{0}={tests}/{name}/{0},", param.name)).collect()
+        of.map(|param| format!("{0}={tests}/{name}/{0}", param.name)).collect::<Vec<_>>().join(",")
     };
     let text = |text: &str| CString::new(text).expect("no NUL");
     plain
