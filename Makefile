@@ -7,6 +7,8 @@ RUNS ?= 100
 JOBS ?= $(shell nproc)
 EXTRAS ?=
 FUZZ_SECONDS ?= 20
+# Where `make c` installs.
+PREFIX ?= build/c
 # 0 draws one: the gate passes a number, so that a commit passes or fails alike everywhere.
 FUZZ_SEED ?= 0
 UV_VERSION := 0.13.8
@@ -33,7 +35,7 @@ export MATURIN_PEP517_ARGS := --locked
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
+.PHONY: help system build ackademyd c python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
 	results format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
@@ -56,6 +58,11 @@ ackademyd: system ## the daemon, emulator and lab: one static program
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --package ackademy-net --target $(HOST)
 	cp crates/net/THIRD-PARTY-LICENSES.txt $(dir $(ACKADEMYD))
 	@echo $(ACKADEMYD)
+
+c: ## the C library in PREFIX=build/c: libackademy.so, libackademy.a, ackademy.h, ackademy.pc (docs/guide/c-abi.md)
+	cargo rustc --quiet --release --package ackademy-ffi --crate-type cdylib,staticlib
+	packaging/c.sh target/release "$$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$$/\1/p' Cargo.toml)" $(PREFIX)
+	@echo $(PREFIX)
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
 	@echo "build 1/2: the core as an extension module (Rust, optimised: minutes the first time), and .venv"

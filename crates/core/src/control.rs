@@ -3,9 +3,10 @@
 //! Records are flat, of eight-byte fields, so that one layout is the Rust argument, the C argument,
 //! the BPF record and the numpy row. There is no other protocol between transport and controller.
 use crate::decision::AgentState;
-use crate::params::{Param, Params};
+use crate::params::{Param, ParamError, Params};
 use crate::units::{Bytes, Rate, Span, Time};
 use ackademy_prefetch::prefetch;
+use std::ops::RangeInclusive;
 
 /// Largest window that a transport obeys: a terabyte, more than any path holds.
 pub const CWND_MAX: Bytes = Bytes(1 << 40);
@@ -481,6 +482,37 @@ pub struct FlowInfo {
     pub start: Time,
     /// Seed of the controller's own randomness.
     pub seed: u64,
+}
+
+impl FlowInfo {
+    /// Sizes of a full packet that a host may name.
+    pub const MSS: RangeInclusive<u64> = 64..=65_535;
+    /// Largest initial window that a host may name: a gigabyte.
+    pub const INITIAL_CWND_MAX: Bytes = Bytes(1 << 30);
+
+    /// The flow, if every controller can be built for it. For hosts whose numbers are not their own: others are
+    /// in range as they are made.
+    ///
+    /// # Errors
+    ///
+    /// If the size of a packet or a window is out of range, or the flow starts later than any run lasts.
+    pub fn checked(self) -> Result<Self, ParamError> {
+        let (mss, start_max) = (self.mss.0, u64::MAX / 4);
+        let fields = [
+            ("mss", mss, Self::MSS),
+            ("initial_cwnd", self.initial_cwnd.0, mss..=Self::INITIAL_CWND_MAX.0),
+            ("initial_ssthresh", self.initial_ssthresh.0, mss..=u64::MAX),
+            ("start", self.start.0, 0..=start_max),
+        ];
+        match fields.into_iter().find(|(_, value, allowed)| !allowed.contains(value)) {
+            None => Ok(self),
+            Some((name, value, allowed)) => Err(ParamError {
+                name: name.to_owned(),
+                value: value.to_string(),
+                allowed: format!("{} to {}", allowed.start(), allowed.end()),
+            }),
+        }
+    }
 }
 
 /// How a sender finds and repairs losses.

@@ -6,6 +6,7 @@ mod copies;
 mod coupled_fixed_points;
 mod drawn_peers;
 mod fields;
+mod flow_info;
 mod forwarding;
 mod golden;
 mod kernel_cubic;
