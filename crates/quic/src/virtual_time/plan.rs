@@ -147,6 +147,7 @@ fn transport(plan: &ConnectionPlan) -> TransportConfig {
         .max_idle_timeout(None)
         .stream_receive_window(window)
         .receive_window(window)
+        .max_concurrent_uni_streams(VarInt::from_u32(STREAMS_MAX))
         .enable_segmentation_offload(false);
     if plan.subflows.len() > 1 {
         transport.max_concurrent_multipath_paths(plan.subflows.len() as u32 + 1);
@@ -211,6 +212,8 @@ pub(crate) fn is_ecn_capable(ecn: Ecn) -> bool {
     ecn != Ecn::Off
 }
 
+/// Most streams that a receiver allows, each a piece of the data: more than a window has.
+const STREAMS_MAX: u32 = 1 << 16;
 /// Most paths of a connection.
 const PATHS_MAX: usize = 8;
 /// Largest payload of a datagram (RFC 9000 section 18.2).
