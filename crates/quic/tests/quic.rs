@@ -10,6 +10,7 @@ use ackademy::sim::record::Outcome;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_quic::Factory;
 use ackademy_quic::virtual_time::{Governor, Quic, check, run};
+use noq_proto::congestion::ControllerFactory;
 use std::sync::{Mutex, PoisonError};
 
 /// Where random points come from.
@@ -432,4 +433,23 @@ fn the_guides_table_has_a_row_for_every_field() {
         let says = ["exact", "approximate", "absent"];
         assert!(says.iter().any(|word| rows[0].contains(&format!("| {word} |"))), "{}", rows[0]);
     }
+}
+
+/// noq asks for a copy of the controller when a path migrates.
+#[test]
+fn a_path_that_migrates_gets_a_controller_as_at_the_start() {
+    let cubic = controllers::find("cubic").expect("in the table");
+    let factory = Factory::new(cubic, Params::defaults(cubic.params)).expect("no hook").observed();
+    let factory = std::sync::Arc::new(factory);
+    #[expect(clippy::disallowed_methods, reason = "noq's clock")]
+    let began = std::time::Instant::now();
+    let at = |millis| began + std::time::Duration::from_millis(millis);
+    let mut old = std::sync::Arc::clone(&factory).build(began, 1400);
+    assert_eq!((old.window(), old.initial_window()), (14_000, 14_000));
+    (0..10).for_each(|number| old.on_packet_sent(at(1), 1400, number));
+    old.on_packet_lost(1400, 0, at(50));
+    old.on_congestion_event(at(50), at(1), false, false, 1400, 0);
+    assert_eq!(old.window(), 7 * 1400, "70 % of ten packets");
+    let new = old.clone_box();
+    assert_eq!((new.window(), factory.handles().len()), (14_000, 2));
 }
