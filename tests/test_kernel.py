@@ -89,7 +89,7 @@ def test_kernels_own_controller_runs_on_the_kernel_alone(dumbbell: Path, fake: P
 
 
 def test_python_controller_is_refused_on_the_kernel(dumbbell: Path, mine: str, fake: Path) -> None:
-    with pytest.raises(ControllerError, match=r"mine\.py:Mine.*allowed on the kernel"):
+    with pytest.raises(ControllerError, match=r"mine\.py:Mine.*allowed with --backend kernel"):
         ackademy.run(dumbbell, cc=mine, backend="kernel")
     assert calls(fake) == []
 

@@ -56,18 +56,12 @@ def test_noqs_controllers_policies_and_those_with_timers_run(cc: str) -> None:
     assert (found.floats("flows", "goodput_bytes") > 100_000).all()
 
 
-@pytest.mark.parametrize("cc", ["lia", "wvegas", "noq:new_reno"])
+@pytest.mark.parametrize("cc", ["lia", "drl_cc", "noq:new_reno"])
 def test_a_connection_of_two_subflows_runs_over_two_paths_of_quic(cc: str) -> None:
     found = run("two_paths", cc=cc, backend="quic")
     assert list(found.columns["flows"]["flow"]) == ["multipath.0", "multipath.1"]
     assert (found.floats("flows", "delivered_bytes") * 8e-6 / 30.0 > [15.0, 3.0]).all()
     assert found.floats("connections", "subflows") == [2]
-
-
-def test_a_connection_that_noq_closes_is_an_error_of_one_line() -> None:
-    with pytest.raises(ScenarioError, match="noq closed the connection after") as found:
-        run("two_paths", cc="drl_cc", backend="quic")
-    assert "\n" not in str(found.value)
 
 
 def test_compare_measures_our_controllers_beside_noqs() -> None:

@@ -8,7 +8,7 @@ use ackademy::rng::Rng;
 use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
 use ackademy::sim::traffic::App;
 use ackademy::units::{Span, Time};
-use noq_proto::{ClientConfig, EndpointConfig, PathStats, ServerConfig, StreamId};
+use noq_proto::{ClientConfig, EndpointConfig, PathStats, ServerConfig};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -27,7 +27,8 @@ pub(crate) struct Flow {
     pub(crate) configs: Option<Configs>,
     /// Of a connection that has begun and is not over.
     pub(crate) ends: Option<Box<[Host; 2]>>,
-    stream: Option<StreamId>,
+    /// A transfer is written to its end, and not acknowledged.
+    is_ended: bool,
     pub(crate) written: u64,
     pub(crate) delivered: u64,
     pub(crate) progress: Time,
@@ -76,7 +77,7 @@ impl Flow {
             factory,
             configs: Some(configs),
             ends: None,
-            stream: None,
+            is_ended: false,
             written: 0,
             delivered: 0,
             progress: start,
@@ -117,11 +118,13 @@ impl Flow {
             }
             return false;
         }
-        if found.finished > 0 {
+        self.write();
+        let is_over = self.is_ended && self.end(side).is_some_and(|end| end.is_acknowledged());
+        if is_over {
+            self.is_ended = false;
             self.app.on_all_acknowledged(now);
         }
-        self.write();
-        found.finished > 0
+        is_over
     }
 
     fn deliver(&mut self, now: Time, bytes: u64) {
@@ -137,7 +140,7 @@ impl Flow {
         }
     }
 
-    /// The application hands over what it has, up to what may leave soon; the end of a transfer ends its stream.
+    /// The application hands over what it has, up to what may leave soon, and says where a transfer ends.
     fn write(&mut self) {
         let is_last = self.is_last_write();
         let Some(ends) = &mut self.ends else { return };
@@ -145,17 +148,15 @@ impl Flow {
         let unsent = self.app.supply.unsent;
         if unsent > 0 {
             client.set_send_window();
-            let written = client.write(&mut self.stream, unsent);
+            let written = client.write(unsent);
             self.written += written;
             if unsent < u64::MAX {
                 self.app.supply.unsent -= written;
             }
         }
-        if is_last
-            && self.app.may_finish()
-            && let Some(stream) = self.stream.take()
-        {
-            client.finish(stream);
+        if is_last && self.app.may_finish() && !self.is_ended {
+            client.finish();
+            self.is_ended = true;
         }
     }
 

@@ -22,17 +22,53 @@ pub(crate) struct Host {
     is_server: bool,
     /// Its earliest wake-up that is scheduled.
     pub(crate) wake: Time,
-    /// Streams of the peer that are not read to their end.
-    readable: Vec<StreamId>,
+    pieces: Pieces,
+    /// Streams of the peer that are not read to their end, in order, and what was read of them and not told: a stream
+    /// comes after those before it.
+    readable: Vec<(StreamId, u64)>,
+}
+
+/// The streams that an end writes.
+#[derive(Default)]
+struct Pieces {
+    /// The one that is written, and how much more goes there.
+    open: Option<(StreamId, u64)>,
+    opened: i32,
+    unacknowledged: u64,
+}
+
+impl Pieces {
+    fn current(&mut self, connection: &mut Connection) -> Option<(StreamId, u64)> {
+        if self.open.is_none() {
+            let id = connection.streams().open(Dir::Uni)?;
+            self.open = Some((id, PIECE_BYTES));
+            self.opened += 1;
+            self.unacknowledged += 1;
+            // It fails for a stream that is closed only.
+            let _ = connection.send_stream(id).set_priority(-self.opened);
+        }
+        self.open
+    }
+
+    fn took(&mut self, bytes: u64) {
+        if let Some((_, room)) = &mut self.open {
+            *room -= bytes;
+        }
+    }
+
+    fn finish(&mut self, connection: &mut Connection) {
+        if let Some((id, _)) = self.open.take() {
+            // It fails for a stream that the peer has stopped only.
+            let _ = connection.send_stream(id).finish();
+        }
+    }
 }
 
 /// What happened to the streams of an end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// Bytes read in order.
+    /// Bytes that have arrived in order, over all streams.
     pub(crate) read: u64,
-    /// Own streams that the peer acknowledged to their end.
-    pub(crate) finished: u64,
     /// Why the connection was closed.
     pub(crate) lost: Option<String>,
 }
@@ -50,6 +86,7 @@ impl Host {
             paths: vec![PathId::ZERO],
             path_count,
             wake: Time::NEVER,
+            pieces: Pieces::default(),
             readable: Vec::new(),
         }
     }
@@ -108,18 +145,25 @@ impl Host {
             match event {
                 Event::Stream(StreamEvent::Opened { dir }) => {
                     while let Some(id) = connection.streams().accept(dir) {
-                        self.readable.push(id);
+                        self.readable.push((id, 0));
                     }
                 }
-                Event::Stream(StreamEvent::Finished { .. }) => found.finished += 1,
+                Event::Stream(StreamEvent::Finished { .. }) => {
+                    self.pieces.unacknowledged -= 1;
+                }
                 Event::ConnectionLost { reason } => found.lost = Some(reason.to_string()),
                 _ => {}
             }
         }
-        self.readable.retain(|&id| {
-            let (bytes, is_open) = read(connection, id);
-            found.read += bytes;
-            is_open
+        let mut is_next = true;
+        self.readable.retain_mut(|(id, waiting)| {
+            let (bytes, is_open) = read(connection, *id);
+            *waiting += bytes;
+            if is_next {
+                found.read += std::mem::take(waiting);
+            }
+            is_next &= !is_open;
+            is_open || *waiting > 0
         });
         while let Some(event) = connection.poll_endpoint_events() {
             if let Some(answer) = self.endpoint.handle_event(*handle, event) {
@@ -158,34 +202,38 @@ impl Host {
         connection.set_send_window(2 * window + AHEAD_BYTES);
     }
 
-    /// Hands `bytes` of data to a stream, which is opened if there is none; returns how many it took.
-    pub(crate) fn write(&mut self, stream: &mut Option<StreamId>, bytes: u64) -> u64 {
-        let Some(connection) = self.connection() else { return 0 };
-        if connection.is_handshaking() {
-            return 0;
-        }
-        if stream.is_none() {
-            *stream = connection.streams().open(Dir::Uni);
-        }
-        let Some(id) = *stream else { return 0 };
+    /// Hands over `bytes` of data; returns how many were taken. Data goes in pieces, a stream each, the earlier ones
+    /// first: noq's receiver closes a connection in one of whose streams 1024 gaps are open.
+    pub(crate) fn write(&mut self, bytes: u64) -> u64 {
+        let Self { connection: Some((_, connection)), pieces, .. } = self else { return 0 };
         let mut written = 0;
-        while written < bytes {
-            let chunk = (bytes - written).min(CHUNK.len() as u64) as usize;
+        while written < bytes && !connection.is_handshaking() {
+            let Some((id, room)) = pieces.current(connection) else { break };
+            let chunk = (bytes - written).min(room).min(CHUNK.len() as u64) as usize;
             let mut chunks = [Bytes::from_static(&CHUNK[..chunk])];
-            match connection.send_stream(id).write_chunks(&mut &mut chunks[..]) {
-                Ok(took) if took > 0 => written += took as u64,
-                _ => break,
+            let took = connection.send_stream(id).write_chunks(&mut &mut chunks[..]).unwrap_or(0);
+            if took == 0 {
+                break;
+            }
+            written += took as u64;
+            pieces.took(took as u64);
+            if took as u64 == room {
+                pieces.finish(connection);
             }
         }
         written
     }
 
-    /// Ends a stream: its end is told as [`Progress::finished`].
-    pub(crate) fn finish(&mut self, stream: StreamId) {
-        if let Some(connection) = self.connection() {
-            // A stream that the peer has stopped is finished already.
-            let _ = connection.send_stream(stream).finish();
+    /// Nothing follows for now.
+    pub(crate) fn finish(&mut self) {
+        if let Some((_, connection)) = &mut self.connection {
+            self.pieces.finish(connection);
         }
+    }
+
+    /// Whether the peer has acknowledged all that was written and finished.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.pieces.unacknowledged == 0
     }
 
     /// The next datagram to be sent, in `buffer`.
@@ -229,6 +277,8 @@ fn four_tuple(path: usize, is_server: bool) -> FourTuple {
     FourTuple::new(address(path, peer), Some(address(path, own).ip()))
 }
 
+/// Of a piece: fewer packets than noq allows gaps.
+const PIECE_BYTES: u64 = 1 << 20;
 /// How much more than two windows is handed over in advance.
 const AHEAD_BYTES: u64 = 1 << 14;
 /// Last bytes of the ends' addresses, and their port.

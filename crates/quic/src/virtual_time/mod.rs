@@ -156,7 +156,7 @@ impl Quic {
     ///
     /// # Errors
     ///
-    /// If noq closes a connection, such as one whose receiver holds too many pieces of a stream.
+    /// If noq closes a connection.
     pub fn run_until(&mut self, until: Time) -> Result<(), Refused> {
         let until = until.min(self.end);
         let mut packet = Packet::default();

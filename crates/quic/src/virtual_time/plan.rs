@@ -54,16 +54,8 @@ pub(crate) fn check_connection(plan: &ConnectionPlan) -> Result<(), Refused> {
         Err(Refused(format!("flow {:?}: {what}: allowed with QUIC is {allowed}", plan.name)))
     };
     let allowed = HEADER_BYTES + MTU_MIN..=HEADER_BYTES + MTU_MAX;
-    let paths = plan.subflows.len();
-    if paths > PATHS_MAX {
-        return refused(&format!("{paths} subflows"), &format!("at most {PATHS_MAX}"));
-    }
-    let times = plan.mptcp.iter().flat_map(|mptcp| &mptcp.times);
-    if times.into_iter().any(|&(opens, closes)| opens > plan.start || closes < Time::NEVER) {
-        return refused(
-            "a subflow that opens later or closes",
-            "one that is there from start to end",
-        );
+    if let Some((what, allowed)) = lacking_paths(plan) {
+        return refused(&what, &allowed);
     }
     if !allowed.contains(&packet) {
         let range = format!("{} to {}", allowed.start(), allowed.end());
@@ -88,6 +80,20 @@ pub(crate) fn check_connection(plan: &ConnectionPlan) -> Result<(), Refused> {
         return refused("traffic.kind = \"cbr\"", "every other kind");
     }
     Ok(())
+}
+
+/// What noq lacks for the paths of a connection, and what is allowed.
+fn lacking_paths(plan: &ConnectionPlan) -> Option<(String, String)> {
+    let paths = plan.subflows.len();
+    if paths > PATHS_MAX {
+        return Some((format!("{paths} subflows"), format!("at most {PATHS_MAX}")));
+    }
+    let mut times = plan.mptcp.iter().flat_map(|mptcp| &mptcp.times);
+    let changes = times.any(|&(opens, closes)| opens > plan.start || closes < Time::NEVER);
+    changes.then(|| {
+        let allowed = "one that is there from start to end";
+        ("a subflow that opens later or closes".to_owned(), allowed.to_owned())
+    })
 }
 
 /// What makes the controllers of a connection.
@@ -147,6 +153,7 @@ fn transport(plan: &ConnectionPlan) -> TransportConfig {
         .max_idle_timeout(None)
         .stream_receive_window(window)
         .receive_window(window)
+        .max_concurrent_uni_streams(VarInt::from_u32(STREAMS_MAX))
         .enable_segmentation_offload(false);
     if plan.subflows.len() > 1 {
         transport.max_concurrent_multipath_paths(plan.subflows.len() as u32 + 1);
@@ -211,6 +218,8 @@ pub(crate) fn is_ecn_capable(ecn: Ecn) -> bool {
     ecn != Ecn::Off
 }
 
+/// Most streams that a receiver allows, each a piece of the data: more than a window has.
+const STREAMS_MAX: u32 = 1 << 16;
 /// Most paths of a connection.
 const PATHS_MAX: usize = 8;
 /// Largest payload of a datagram (RFC 9000 section 18.2).

@@ -122,7 +122,6 @@ fn flow_row(
     let PathOf { base_rtt, seen, stats, rtt_at_delivery } = &flow.paths[path];
     let seen = locked(seen);
     let own = &counts[path];
-    let millis = |span: Span| if seen.samples == 0 { f64::NAN } else { span.as_millis_f64() };
     FlowRow {
         flow: if counts.len() > 1 { format!("{}.{path}", flow.name) } else { flow.name.clone() },
         controller: flow.controller.clone(),
@@ -139,25 +138,32 @@ fn flow_row(
         delivered_bytes: own.received_bytes,
         goodput_bytes: share(flow.delivered, path, counts),
         stall_max_ms: longest_stall_ms(flow, end),
-        ce_marked_bytes: 0,
         declared_lost_bytes: stats.lost_bytes,
+        rtt_at_delivery_ms: mean_ms(rtt_at_delivery.0, rtt_at_delivery.1),
+        base_rtt_ms: base_rtt.as_millis_f64(),
+        owd_mean_ms: mean_ms(own.owd_sum, own.received),
+        offered_writes: u64::from(app.writes.offered),
+        refused_writes: u64::from(app.writes.refused),
+        transfers: app.transfers,
+        fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
+        counters: handle.map_or_else(Vec::new, Handle::counters),
+        ..sender_row(&seen)
+    }
+}
+
+/// What a sender saw of a path.
+fn sender_row(seen: &Seen) -> FlowRow {
+    let millis = |span: Span| if seen.samples == 0 { f64::NAN } else { span.as_millis_f64() };
+    FlowRow {
         rtt_samples: seen.samples,
         rtt_mean_ms: mean_ms(seen.sum_ns, seen.samples),
         rtt_min_ms: millis(seen.min),
         rtt_max_ms: millis(seen.max),
         rtt_p50_ms: quantile_ms(&seen.histogram, 500),
         rtt_p95_ms: quantile_ms(&seen.histogram, 950),
-        rtt_at_delivery_ms: mean_ms(rtt_at_delivery.0, rtt_at_delivery.1),
-        base_rtt_ms: base_rtt.as_millis_f64(),
-        owd_mean_ms: mean_ms(own.owd_sum, own.received),
         timeouts: seen.timeouts,
         recoveries: seen.recoveries,
-        unsent_acks: 0,
-        offered_writes: u64::from(app.writes.offered),
-        refused_writes: u64::from(app.writes.refused),
-        transfers: app.transfers,
-        fct_mean_ms: mean_ms(u128::from(app.transfer_time.0), app.transfers),
-        counters: handle.map_or_else(Vec::new, Handle::counters),
+        ..FlowRow::default()
     }
 }
 
