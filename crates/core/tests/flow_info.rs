@@ -111,15 +111,7 @@ fn a_flow_is_refused_by_name_or_survived_by_every_controller() {
 
 #[test]
 fn the_ends_of_a_flow_s_ranges_are_allowed_and_what_is_beyond_is_not() {
-    let flow = FlowInfo {
-        mss: Bytes(1500),
-        initial_cwnd: Bytes(15_000),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        paces: false,
-        start: Time(0),
-        seed: 0,
-    };
+    let flow = table::ordinary_flow();
     let said = |flow: FlowInfo| flow.checked().map_err(|error| error.to_string());
     assert_eq!(said(flow), Ok(flow));
     for (mss, is_allowed) in

@@ -1,13 +1,14 @@
 //! Wrappers of controllers forward every call: a controller behind a box, behind [`PerFlow`] and behind
 //! an [`AckSendHook`] gets what it gets without them.
 use ackademy::control::{
-    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Recovery, Send, SendAction,
-    SubflowId,
+    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Send, SendAction, SubflowId,
 };
 use ackademy::decision::AgentState;
 use ackademy::transport::send_hook::AckSendHook;
 use ackademy::units::{Bytes, Time};
 use std::sync::{Arc, Mutex};
+
+use crate::support::table::ordinary_flow;
 
 type Calls = Arc<Mutex<Vec<&'static str>>>;
 
@@ -62,18 +63,6 @@ impl Controller for Probe {
 
 const ID: SubflowId = SubflowId(0);
 
-fn flow() -> FlowInfo {
-    FlowInfo {
-        mss: Bytes(1500),
-        initial_cwnd: Bytes(15_000),
-        initial_ssthresh: Bytes(u64::MAX),
-        recovery: Recovery::Sack,
-        paces: false,
-        start: Time(0),
-        seed: 1,
-    }
-}
-
 fn per_flow(calls: &Calls) -> PerFlow {
     let calls = Arc::clone(calls);
     PerFlow::new(move |_: &FlowInfo| -> Box<dyn Controller> {
@@ -85,7 +74,7 @@ fn per_flow(calls: &Calls) -> PerFlow {
 
 /// Makes every call, except those about single packets.
 fn call_all(wrapper: &mut dyn Coupled) {
-    wrapper.subflow_added(ID, &flow());
+    wrapper.subflow_added(ID, &ordinary_flow());
     wrapper.on_ack(ID, &Ack::default());
     wrapper.on_loss(ID, &Loss::default());
     wrapper.on_timer(ID, Time(1));
@@ -129,7 +118,7 @@ fn a_governor_of_a_host_is_told_the_connection_of_a_subflow_through_a_wrapper() 
     let connections = Arc::default();
     let host = Host { inner: per_flow(&Calls::default()), connections: Arc::clone(&connections) };
     let mut wrapper = AckSendHook::new(Box::new(host));
-    wrapper.subflow_added(SubflowId(3), &flow());
+    wrapper.subflow_added(SubflowId(3), &ordinary_flow());
     wrapper.subflow_of(SubflowId(3), 7);
     assert_eq!(*connections.lock().expect("no panic"), [(SubflowId(3), 7)]);
 }

@@ -1,12 +1,25 @@
 //! What the tables of plain and of coupled controllers must hold alike, and the records that both are tried with.
 use super::files::files_of;
-use ackademy::control::{Ack, Loss, LossKind};
+use ackademy::control::{Ack, FlowInfo, Loss, LossKind, Recovery};
 use ackademy::params::{Param, ParamKind, ParamValue, Params};
 use ackademy::units::{Bytes, Rate, Span, Time};
 use proptest::prelude::*;
 
 /// Size of a packet in these tests.
 pub const MSS: u64 = 1250;
+
+/// An ordinary flow: full packets of Ethernet, an initial window of ten.
+pub fn ordinary_flow() -> FlowInfo {
+    FlowInfo {
+        mss: Bytes(1500),
+        initial_cwnd: Bytes(15_000),
+        initial_ssthresh: Bytes(u64::MAX),
+        recovery: Recovery::Sack,
+        paces: false,
+        start: Time(0),
+        seed: 1,
+    }
+}
 
 /// Every setting at its default, beside the files.
 pub fn defaults(name: &str, params: &'static [Param]) -> Params {
