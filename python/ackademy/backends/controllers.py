@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ackademy import files, imported, user_code
+from ackademy.backends import guests
 from ackademy.errors import ControllerError
 from ackademy.folders import expanded, is_file
 
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
-OWN: Mapping[str, Backend] = {"kernel:": "kernel", "noq:": "quic"}
-"""backends that have controllers of their own, by what begins the names of those"""
+OWN: Mapping[str, Backend] = {
+    "kernel:": "kernel",
+    "noq:": "quic",
+    **dict.fromkeys((f"{source}:" for source in guests.SOURCES), "sim"),
+}
+"""backends with controllers that no other has, by what begins the names of those"""
 
 
 @runtime_checkable
@@ -112,7 +117,7 @@ def canonical(cc: str) -> str:
 
 
 def own_of(cc: str) -> Backend | None:
-    """The backend whose own controller this is, as `kernel:cubic`; `None` for one of ours."""
+    """The only backend of a controller, as of `kernel:cubic`; `None` for one of ours."""
     return next((backend for prefix, backend in OWN.items() if cc.startswith(prefix)), None)
 
 
@@ -136,6 +141,8 @@ def check(names: Sequence[str], backend: Backend) -> None:
                 f"controller {name}: is Python's; allowed with --backend {backend}: a name from "
                 "`ackademy list`, or one of its own"
             )
+        if guests.is_guest(name):
+            guests.library(name)
 
 
 def is_python(cc: str) -> bool:
@@ -220,11 +227,13 @@ def only_class(file: str) -> str:
 
 
 def fingerprint(cc: str, beside: Path) -> str:
-    """Hash of the file behind `file.py:Class`, for names of results; empty if built in.
+    """Hash of the file behind `file.py:Class` or a guest, for names of results; empty if built in.
 
     What the file imports counts, as far as `imported.sources` finds it. Of a class of this process,
     its own source alone counts.
     """
+    if guests.is_guest(cc):
+        return guests.fingerprint(cc)
     if not is_python(cc):
         return ""
     if cc in _CLASSES:
