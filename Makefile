@@ -35,7 +35,7 @@ export MATURIN_PEP517_ARGS := --locked
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd c python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
+.PHONY: help system build ackademyd c guests python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
 	results format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
@@ -63,6 +63,9 @@ c: ## the C library in PREFIX=build/c: libackademy.so, libackademy.a, ackademy.h
 	cargo rustc --quiet --release --package ackademy-ffi --crate-type cdylib,staticlib
 	packaging/c.sh target/release "$$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$$/\1/p' Cargo.toml)" $(PREFIX)
 	@echo $(PREFIX)
+
+guests: ## other people's controllers in build/guests: linux:bbr, linux:cubic, s2n:cubic, s2n:bbr (docs/guide/guests.md)
+	@status=0; for source in linux s2n; do crates/guests/$$source/build.sh build/guests || status=$$?; done; exit $$status
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
 	@echo "build 1/2: the core as an extension module (Rust, optimised: minutes the first time), and .venv"

@@ -46,7 +46,14 @@ u32 flow_random_below(u32 ceiling) {
   return (u64)(u32)(z ^ (z >> 31)) * ceiling >> 32;
 }
 
-static u32 packets(const ackademy_controller *c, u64 bytes) { return (bytes + c->mss - 1) / c->mss; }
+/* Of a sum that only grows: it wraps, as the kernel's. */
+static u32 total(const ackademy_controller *c, u64 bytes) { return bytes / c->mss + (bytes % c->mss > 0); }
+
+/* Of an amount: no more than tcp_cubic.c says it is made for. */
+#define PACKETS_MAX (1u << 20)
+static u32 packets(const ackademy_controller *c, u64 bytes) {
+  return min(bytes / c->mss + (bytes % c->mss > 0), (u64)PACKETS_MAX);
+}
 
 /* The clocks of a kernel that has run for a while: 0 means `never` to some controllers. */
 static void enter(ackademy_controller *c, u64 now) {
@@ -99,10 +106,10 @@ static struct rate_sample sample(ackademy_controller *c, const ackademy_ack *ack
     rs.prior_delivered = tp->delivered - rs.delivered;
   }
   if (ack->delivery_rate) {
-    rs.interval_us = 8e6 * ack->delivered_since / ack->delivery_rate + 0.5;
-    rs.interval_us = max(rs.interval_us, 1l);
+    const double us = 8e6 * ack->delivered_since / ack->delivery_rate + 0.5;
+    rs.interval_us = us < 1 ? 1 : us > 1e12 ? 1000000000000 : (long)us;
   }
-  if (ack->rtt) rs.rtt_us = ack->rtt / 1000;
+  if (ack->rtt) rs.rtt_us = min(ack->rtt / 1000, (u64)INT32_MAX);
   rs.losses = c->losses;
   rs.prior_in_flight = packets(c, ack->prior_inflight);
   rs.is_app_limited = ack->app_limited || (ack->sent_at >= c->is.limited_from && ack->sent_at < c->is.limited_until);
@@ -113,7 +120,7 @@ static void deliver(ackademy_controller *c, const ackademy_ack *ack) {
   struct tcp_sock *tp = &c->is.tp;
   tp->delivered_mstamp = tp->tcp_mstamp;
   c->is.delivered_bytes += ack->acked;
-  tp->delivered = tp->snd_una = packets(c, c->is.delivered_bytes);
+  tp->delivered = tp->snd_una = total(c, c->is.delivered_bytes);
   tp->packets_out = packets(c, ack->inflight);
   tp->max_packets_out = packets(c, ack->prior_inflight);
   tp->is_cwnd_limited = ack->cwnd_limited;
@@ -127,9 +134,9 @@ static void acknowledge(ackademy_controller *c, const ackademy_ack *ack) {
   const u32 before_it = tp->delivered;
   enter(c, ack->now);
   deliver(c, ack);
-  const u32 acked = tp->delivered - before_it;
+  const u32 acked = min(tp->delivered - before_it, PACKETS_MAX);
   if (c->ops->pkts_acked) {
-    const struct ack_sample one = {acked, ack->rtt ? (s32)(ack->rtt / 1000) : -1, packets(c, ack->prior_inflight)};
+    const struct ack_sample one = {acked, ack->rtt ? (s32)min(ack->rtt / 1000, (u64)INT32_MAX) : -1, packets(c, ack->prior_inflight)};
     c->ops->pkts_acked(&tp->sk, &one);
   }
   const bool repaired = tp->icsk.icsk_ca_state == TCP_CA_Loss ? c->is.delivered_bytes >= c->is.repaired_at : true;
@@ -213,7 +220,7 @@ int ackademy_on_loss(ackademy_controller *c, u32 subflow, const ackademy_loss *l
   enter(c, loss->now);
   const u32 lost_before = c->is.tp.lost;
   c->is.lost_bytes += loss->lost;
-  c->is.tp.lost = packets(c, c->is.lost_bytes);
+  c->is.tp.lost = total(c, c->is.lost_bytes);
   switch (loss->kind) {
   case ACKADEMY_GAP: reduce(c, loss->lost ? TCP_CA_Recovery : TCP_CA_CWR); break;
   case ACKADEMY_MORE: c->is.repaired_at += loss->lost; break;
@@ -227,7 +234,7 @@ int ackademy_on_loss(ackademy_controller *c, u32 subflow, const ackademy_loss *l
   }
   if (by_ack) {
     c->before = c->is;
-    c->losses += c->is.tp.lost - lost_before;
+    c->losses += min(c->is.tp.lost - lost_before, PACKETS_MAX);
     acknowledge(c, &c->ack);
   }
   return answer(c, to);
@@ -273,7 +280,7 @@ ackademy_controller *ackademy_new(const char *name, const char *settings, const 
   c->initial_cwnd = tp->snd_cwnd = packets(c, flow->initial_cwnd);
   c->is.limited_from = UINT64_MAX;
   c->ack.now = UINT64_MAX;
-  tp->snd_cwnd_clamp = ~0u;
+  tp->snd_cwnd_clamp = PACKETS_MAX;
   tp->snd_ssthresh = min(flow->initial_ssthresh / flow->mss, (u64)TCP_INFINITE_SSTHRESH);
   tp->sk.sk_max_pacing_rate = ~0ul;
   tp->sk.sk_pacing_shift = 10;

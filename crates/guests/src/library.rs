@@ -42,7 +42,8 @@ impl Library {
             .map_err(|error| format!("{file}: no library that can be loaded ({error})"))?;
         let library: &'static libloading::Library = Box::leak(Box::new(library));
         // SAFETY: `ackademy_abi` has had this type in every version of the header.
-        let abi: unsafe extern "C" fn() -> u32 = unsafe { required(library, path, "ackademy_abi") }?;
+        let abi: unsafe extern "C" fn() -> u32 =
+            unsafe { required(library, path, "ackademy_abi") }?;
         let abi = unsafe { abi() };
         if abi != ABI {
             return Err(format!("{file}: its ABI is {abi}; allowed is {ABI}: `make guests`"));
@@ -88,7 +89,9 @@ impl Library {
         flow.checked().ok()?;
         let (name, flow) = (CString::new(name).ok()?, Flow::from(flow));
         // SAFETY: the pointers are valid for the call, and NULL is allowed for the others.
-        NonNull::new(unsafe { (self.new)(name.as_ptr(), ptr::null(), &raw const flow, ptr::null_mut(), 0) })
+        NonNull::new(unsafe {
+            (self.new)(name.as_ptr(), ptr::null(), &raw const flow, ptr::null_mut(), 0)
+        })
     }
 }
 
