@@ -1,12 +1,14 @@
 //! A library governs flows as the core's own controllers do, one that fails gives its flow to CUBIC, and the guests that
 //! `make guests` has built hold what every controller holds.
 #![cfg(target_os = "linux")]
-use ackademy::control::{CWND_MAX, Controller, Coupled, FlowInfo};
+use ackademy::control::{
+    Ack, CWND_MAX, Controller, Coupled, FlowInfo, Loss, LossKind, Send, SendAction,
+};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim::record::{FlowRow, Outcome};
 use ackademy::sim::{self, Sim};
-use ackademy::units::{Bytes, Rate};
+use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_guests::{Guest, Library};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -161,6 +163,48 @@ fn a_built_guest_uses_clean_paths_and_repeats_itself_also_beside_others() {
         let flows = run(&scenario, &scheme, 5).flows;
         let all: f64 = flows.iter().map(|flow| flow.delivered_bytes as f64 * 8e-6 / 12.0).sum();
         assert!(all > 40.0, "{source}:{name}: {all} Mb/s");
+    }
+}
+
+/// RFC 5681 section 3.1, RFC 9438 sections 4.6 and 4.8.
+#[test]
+fn a_built_cubic_lowers_its_window_for_a_loss_and_closes_it_for_a_time_out() {
+    for (source, name, library) in built().into_iter().filter(|(_, name, _)| name == "cubic") {
+        let what = format!("{source}:{name}");
+        let mut guest = Guest::new(library, &name, &support::table::ordinary_flow());
+        let (rtt, size) = (Span::from_millis(40), Bytes(1500));
+        for count in 0..10 {
+            let now = Time(count);
+            assert_eq!(
+                guest.on_send(&Send { now, size, ..Send::default() }),
+                SendAction::Send,
+                "{what}"
+            );
+        }
+        let first = guest.control().cwnd;
+        for count in 0..8 {
+            let (sent_at, now) = (Time(count), Time(count) + rtt);
+            let ack =
+                Ack { now, sent_at, rtt, srtt: rtt, min_rtt: rtt, acked: size, ..Ack::default() };
+            guest.on_ack(&Ack { cwnd_limited: 1, prior_inflight: first, ..ack });
+        }
+        let grown = guest.control().cwnd;
+        let (now, sent_at, lost) = (Time(9) + rtt, Time(9), size);
+        guest.on_loss(&Loss { now, sent_at, lost, inflight: grown, ..Loss::default() });
+        let reduced = guest.control().cwnd;
+        let kind = LossKind::Timeout;
+        guest.on_loss(&Loss {
+            now: now + rtt * 9,
+            sent_at,
+            lost,
+            inflight: grown,
+            kind,
+            ..Loss::default()
+        });
+        let closed = guest.control().cwnd;
+        let seen = [first, grown, reduced, closed];
+        assert!(first < grown && reduced < grown && closed <= size * 2, "{what}: {seen:?}");
+        assert!(reduced.0 as f64 > 0.6 * grown.0 as f64, "{what}: {seen:?}");
     }
 }
 
