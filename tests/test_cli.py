@@ -27,6 +27,7 @@ COMMANDS = (
     "draw",
     "evaluate",
     "scorecard",
+    "benchmark",
     "certify",
     "stress",
     "zoo",

@@ -57,6 +57,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.evaluate:evaluate_command",
         "Evaluate policies and controllers on networks.",
     ),
+    "benchmark": (
+        "ackademy.cli.benchmark:benchmark_command",
+        "Run an entry on networks that follow from it; table of entries.",
+    ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
         "Run the evaluations of RFC 9743 on a controller.",
