@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv as csv_module
 import io
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ackademy.render.html.markup import element, join
-from ackademy.render.html.plane import Cloud, legend, plane
+from ackademy.render.html.markup import Markup, element, join
+from ackademy.render.html.plot import Axis, Frame
+from ackademy.render.html.shapes import colour_keys, hit, legend, panel
 from ackademy.render.numbers import significant, with_interval
 from ackademy.render.report import Item, Only, Report, Section, in_terminal
-from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, Style, goodness, shaded
+from ackademy.render.sheet import Cell, Head, Line, Part, Sheet, goodness, shaded
 from ackademy.stats.intervals import Interval
 from ackademy.studies.benchmark.entries import VERSION, classes
 from ackademy.studies.benchmark.study import (
@@ -26,12 +28,16 @@ COLOURS = 7
 REFERENCE = "cubic"
 BRIEF = ("wins", "use", "wait", "jain", "share_cubic", "share_bbr3", "harm", "short")
 """what a terminal has of a table"""
-PLANES: Mapping[str, tuple[str, str]] = {
-    "alone": ("use", "part of the link that is used"),
-    "beside": ("share", "part of what both flows get"),
-    "l4s": ("share", "part of what both flows get"),
+PLANES: Mapping[str, tuple[str, str, str]] = {
+    "alone": ("wait", "use", "part of the link that is used"),
+    "beside CUBIC": ("beside_wait", "share_cubic", "part of what both flows get"),
+    "beside BBRv3": ("beside_wait", "share_bbr3", "part of what both flows get"),
+    "dual queue": ("l4s_wait", "l4s_share", "part of what both flows get"),
 }
-"""by panel: what is drawn upwards, and how the axis is called"""
+"""by panel: numbers to the right and upwards, and how the axis upwards is called"""
+WAIT_FLOOR = 0.01
+"""round trips below which a wait is drawn there: the axis is logarithmic"""
+BY_KEY: Mapping[str, Number] = {number.key: number for number in NUMBERS}
 ABOUT = (
     "The networks follow from the entry: their seed is SHA-256 over the benchmark's version and "
     "the digest of what decides. A changed entry meets other networks, so an entry cannot have "
@@ -41,6 +47,7 @@ HEADLINE = (
     "Means and medians over networks, each with its 95 % interval. “Dominated” and “power wins” "
     "depend on who else is in the table."
 )
+PLANES_LEAD = "Medians over networks, with their 95 % intervals."
 DIFFERENCES = (
     "Mean over networks of the entry's value minus the other's on the same network, with its 95 % "
     "interval. Green: better, red: worse, where the interval excludes 0."
@@ -50,6 +57,7 @@ DIFFERENCES = (
 def of_entry(found: Result, command: str) -> Report:
     """The page of an entry."""
     wins = found.estimate(NUMBERS[0])
+    shown = [(name, found, name) for name in found.schemes]
     return Report(
         kind="Benchmark",
         title=found.title,
@@ -63,7 +71,7 @@ def of_entry(found: Result, command: str) -> Report:
         sections=[
             Section("headline", "Headline", HEADLINE, [_brief(found), _whole(_headline(found))]),
             Section("differences", "Minus each other", DIFFERENCES, [_whole(_differences(found))]),
-            Section("planes", "Share against wait", "Every network a dot.", [_planes(found)]),
+            Section("planes", "Share against wait", PLANES_LEAD, [_planes(shown)]),
             Section("kinds", "By kind of networks", "Means, without intervals.", _kinds(found)),
         ],
         command=command,
@@ -76,6 +84,7 @@ def of_table(results: Sequence[Result], command: str) -> Report:
         "Every entry met networks of its own. So entries compare through CUBIC: each number is the "
         "entry's minus CUBIC's on the same networks, a mean with its 95 % interval."
     )
+    shown = [(own.title, own, own.name) for own in results]
     fronts = {"front, alone": _front(results, _alone), "front, beside": _front(results, _beside)}
     return Report(
         kind="Benchmark",
@@ -85,6 +94,7 @@ def of_table(results: Sequence[Result], command: str) -> Report:
             Section(
                 "entries", "Entries", HEADLINE, [_whole(_entries(results, fronts)), _short(results)]
             ),
+            Section("planes", "Share against wait", PLANES_LEAD, [_planes(shown)]),
             Section("paired", "Minus CUBIC", lead, [_whole(_paired(results))]),
             Section("what", "What the numbers are", "", [_whole(_definitions())]),
         ],
@@ -175,32 +185,63 @@ def _shaded(number: Number, values: Sequence[Interval]) -> list[Cell]:
 
 def _signed(number: Number, own: Interval) -> Cell:
     """A difference, in green or red where its interval excludes 0."""
-    style: Style = ""
-    if own.low > 0.0 or own.high < 0.0:
-        is_better = (own.value < 0.0) == number.lower_is_better
-        style = "" if "share" in number.key else "good" if is_better else "bad"
-    return Cell((Part(with_interval(own.times(number.factor), 3), style),), own.value)
+    shade = ""
+    if (own.low > 0.0 or own.high < 0.0) and "share" not in number.key:
+        shade = shaded(float((own.value < 0.0) == number.lower_is_better))
+    text = with_interval(own.times(number.factor), 3)
+    return Cell((Part(text),), own.value, shade=shade)
 
 
-def _planes(found: Result) -> Item:
-    colours = {name: 1 + i % COLOURS for i, name in enumerate(found.schemes)}
+def _planes(found: Sequence[tuple[str, Result, str]]) -> Item:
+    """A dot for each scheme at its medians, with their intervals.
+
+    Args:
+        found: name in the key, result, and scheme of it.
+    """
+    colours = {name: 1 + i % COLOURS for i, (name, _, _) in enumerate(found)}
     panels = []
-    for panel, (up, axis) in PLANES.items():
-        of_panel = [one for one in found.networks if one.panel == panel]
-        clouds = [
-            Cloud(
-                name,
-                colour,
-                np.array([one.values[name].get("wait", np.nan) for one in of_panel]),
-                np.array([one.values[name].get(up, np.nan) for one in of_panel]),
-            )
-            for name, colour in colours.items()
+    for title, (wait, share, axis) in PLANES.items():
+        dots = [
+            (name, own.estimate(BY_KEY[wait], scheme), own.estimate(BY_KEY[share], scheme))
+            for name, own, scheme in found
         ]
-        known = [own for own in clouds if np.isfinite(own.delay_ms + own.throughput_mbps).any()]
-        across = "p95 wait, round trips of the empty path"
-        panels += [plane(panel, known, across, axis)] if known else []
-    key = legend(list(colours.items()), published=False)
+        known = [dot for dot in dots if math.isfinite(dot[1].value + dot[2].value)]
+        panels += [_plane(title, axis, known, colours)] if known else []
+    key = legend(colour_keys(colours.items()))
     return join((key, element("div", join(panels), class_="panels")))
+
+
+def _plane(
+    title: str,
+    axis: str,
+    dots: Sequence[tuple[str, Interval, Interval]],
+    colours: Mapping[str, int],
+) -> Markup:
+    ends = [max(end, WAIT_FLOOR) for _, wait, _ in dots for end in (wait.low, wait.high)]
+    across = Axis(min(ends) / 1.2, max(ends) * 1.2, "p95 wait, round trips", is_log=True)
+    frame = Frame(across, Axis(0.0, 1.03, axis))
+    content = []
+    for name, wait, share in dots:
+        x, y = np.array([max(wait.value, WAIT_FLOOR)]), np.array([share.value])
+        wide = np.maximum([wait.low, wait.high], WAIT_FLOOR)
+        bars = frame.line(wide, np.repeat(y, 2)) + frame.line(
+            np.repeat(x, 2), np.array([share.low, share.high])
+        )
+        at = frame.dots(x, y)
+        tip = f"{name}\n{significant(100 * share.value, 3)} %, {significant(wait.value, 3)} RTT"
+        content.append(
+            element(
+                "g",
+                element("path", class_="oval", d=bars),
+                element("path", class_="halo", d=at),
+                element("path", class_="centre", d=at),
+                hit(at, tip),
+                class_=f"s{colours[name]}",
+            )
+        )
+    names = ", ".join(name for name, _, _ in dots)
+    drawing = frame.draw(content, label=f"{axis} against p95 wait, {title}: {names}")
+    return panel(title, drawing, hint="↖ better")
 
 
 def _kinds(found: Result) -> list[Item]:
@@ -292,13 +333,11 @@ def _front(results: Sequence[Result], point: Callable[[Result], tuple[float, flo
 
 def _alone(own: Result) -> tuple[float, float]:
     """Use and minus wait, each minus CUBIC's."""
-    by_key = {number.key: number for number in NUMBERS}
-    use, wait = (own.difference(by_key[key], REFERENCE).value for key in ("use", "wait"))
+    use, wait = (own.difference(BY_KEY[key], REFERENCE).value for key in ("use", "wait"))
     return use, -wait
 
 
 def _beside(own: Result) -> tuple[float, float]:
     """The smallest share beside another, at most half, and minus the harm."""
-    by_key = {number.key: number for number in NUMBERS}
-    shares = [own.estimate(by_key[f"share_{other}"]).value for other in BESIDE]
-    return min(0.5, *shares), -own.estimate(by_key["harm"]).value
+    shares = [own.estimate(BY_KEY[f"share_{other}"]).value for other in BESIDE]
+    return min(0.5, *shares), -own.estimate(BY_KEY["harm"]).value
