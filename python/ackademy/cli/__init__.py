@@ -65,6 +65,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.scorecard:scorecard_command",
         "Run the evaluations of RFC 9743 on a controller.",
     ),
+    "search": (
+        "ackademy.cli.search:search_command",
+        "Search for a controller: files with holes, bred by their scores.",
+    ),
     "certify": (
         "ackademy.cli.certify:certify_command",
         "Prove properties of a policy over own_queue.",
