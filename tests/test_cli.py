@@ -28,6 +28,7 @@ COMMANDS = (
     "evaluate",
     "scorecard",
     "benchmark",
+    "search",
     "certify",
     "stress",
     "zoo",
