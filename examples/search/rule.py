@@ -24,13 +24,13 @@ class Rule:
         self.rate = max(sample, self.rate * (1 - part / 8))
         bdp = self.rate * base
         queue = cwnd * (1 - base / rtt)  # packets
-        standing = cwnd * (1 - base / self.low)  # packets, without what jitter adds
+        smooth = cwnd * (1 - base / self.low)  # packets, without what jitter adds
         target = min(3.0, bdp)  # hole: target
         if self.is_starting and queue < target:
             self.cwnd_bytes += ack.acked_bytes
             return
         self.is_starting = False
-        change = 1.0 if standing < target else -1.0  # hole: change
+        change = 1.0 if smooth < target else -1.0  # hole: change
         change = max(-cwnd, min(change, cwnd))  # packets per round trip
         self.cwnd_bytes = max(self.cwnd_bytes + change * part * self.mss, 2.0 * self.mss)
 
