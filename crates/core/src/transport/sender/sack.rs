@@ -2,7 +2,6 @@
 //! (RFC 8985), proportional rate reduction (RFC 9937), pacing and delivery-rate samples.
 use self::episode::Episode;
 use self::probe::Probe;
-use self::reduction::Prr;
 use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
 use super::undo::{Duplicates, Undo};
@@ -14,6 +13,7 @@ use crate::hint::{likely, unlikely};
 use crate::transport::config::SenderConfig;
 use crate::transport::delivery_rate::{DeliveryRate, SentState};
 use crate::transport::packet::Packet;
+use crate::transport::prr::Prr;
 use crate::transport::rtt::RttEstimator;
 use crate::units::{Bytes, Rate, Span, Time};
 use std::sync::Arc;
@@ -312,8 +312,7 @@ impl SackSender {
     fn on_sent(&mut self, now: Time, outgoing: Outgoing) {
         let size = u64::from(outgoing.size);
         self.stats.sent(outgoing);
-        self.prr.out += size;
-        self.prr.budget = self.prr.budget.saturating_sub(size);
+        self.prr.sent(size);
         self.last_sent = now;
         let rate = self.pacing_rate();
         if rate != Rate::UNLIMITED {
