@@ -75,7 +75,9 @@ def clean_up(_number: int, _frame: object) -> None:
 
 def report(arguments: argparse.Namespace, *, late: bool) -> dict[str, Any]:
     assert arguments.words == ["lab", "run", "-"]
-    start = dict(gap.KERNEL_START) if os.environ.get("FAKE_START") == "linux" else {}
+    start = (
+        dict((gap.HANDSHAKE, *gap.LINUX_START)) if os.environ.get("FAKE_START") == "linux" else {}
+    )
     origin = str(Path(arguments.beside) / "stdin.toml")
     scenario = _core.Scenario.parse(sys.stdin.read(), origin, start)
     of_kernel = {name for name in scenario.controllers if name.startswith("kernel:")}

@@ -100,7 +100,7 @@ def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
         ScenarioError: for anything else.
     """
     controllers.check(scenario.controllers, backend)
-    if backend == "quic":
+    if backend in ("quic", "quic-lab"):
         _core.check_quic(scenario)
 
 
