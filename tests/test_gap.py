@@ -313,7 +313,7 @@ def test_every_backend_is_a_column_measured_by_the_first(dumbbell: Path) -> None
     found = [(row["scheme"], row["backend"]) for row in rows.to_dicts()]
     assert found == [("cubic", "sim"), ("cubic", "quic"), ("noq:cubic", "quic"),
                      ("cubic", "quic - sim")]  # fmt: skip
-    sim, quic, _, apart = rows["value"]
+    sim, quic, _, apart = rows["estimate"]
     assert apart == pytest.approx(quic - sim)
     markdown = (dumbbell.parent / "gap.md").read_text()
     assert "| scenario | controller | simulator | QUIC | difference |" in markdown
