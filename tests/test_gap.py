@@ -317,7 +317,7 @@ def test_every_backend_is_a_column_measured_by_the_first(dumbbell: Path) -> None
     assert apart == pytest.approx(quic - sim)
     markdown = (dumbbell.parent / "gap.md").read_text()
     assert "| scenario | controller | simulator | QUIC | difference |" in markdown
-    assert "| dumbbell | Throughput of cubic within 3 % of noq:cubic, QUIC |" in markdown
+    assert "| dumbbell | throughput of cubic within 3 % of noq:cubic, QUIC |" in markdown
 
 
 def test_three_columns_have_a_difference_each(dumbbell: Path, fake: Path) -> None:
