@@ -14,12 +14,14 @@ use bytes::BytesMut;
 use flow::{Configs, Flow, PathOf};
 use noq_proto::EcnCodepoint;
 pub use plan::{Governor, NOQ_NAMES, builtin, check};
+pub use real_time::Datagram;
 use std::time::{Duration, Instant};
 use wire::{Event, Payload, Side, Wire};
 
 mod flow;
 mod host;
 mod plan;
+mod real_time;
 mod rows;
 mod watched;
 mod wire;
@@ -30,6 +32,10 @@ pub type Builder<'a> = dyn FnMut(&ConnectionPlan) -> Result<Governor, Refused> +
 /// A run.
 pub struct Quic {
     net: Network<Event>,
+    /// In real time, the time of the caller's clock.
+    reached: Time,
+    /// In real time, what the caller is to send.
+    outgoing: Option<Vec<Packet>>,
     wire: Wire,
     flows: Vec<Flow>,
     end: Time,
@@ -79,6 +85,8 @@ impl Quic {
         let origin = Instant::now();
         let mut quic = Self {
             net: Network::new(&network.links, seed, network.sample_interval),
+            reached: Time(0),
+            outgoing: None,
             wire: Wire::new(),
             flows: Vec::new(),
             end: network.duration,
@@ -134,7 +142,7 @@ impl Quic {
 
     /// The time reached.
     pub fn now(&self) -> Time {
-        self.net.now()
+        self.net.now().max(self.reached)
     }
 
     /// Datagrams sent so far, those of receivers included.
@@ -181,7 +189,7 @@ impl Quic {
     /// The application of a flow acts, the first time by connecting.
     fn act(&mut self, index: u32) {
         let now = self.net.now();
-        let at = self.at(now);
+        let at = self.at(self.now());
         let flow = &mut self.flows[index as usize];
         if flow.app.next != now {
             return;
@@ -195,7 +203,7 @@ impl Quic {
     }
 
     fn receive(&mut self, packet: &Packet) {
-        let (now, side) = (self.net.now(), Side::receiving(packet));
+        let (now, side) = (self.now(), Side::receiving(packet));
         let at = self.at(now);
         let Some(mut payload) = self.wire.take(packet) else { return };
         if side == Side::Server {
@@ -215,7 +223,7 @@ impl Quic {
 
     /// A timer that was set for `due` comes up: noq's, or that of the controller.
     fn wake(&mut self, index: u32, side: Side, due: Time) {
-        let at = self.at(self.net.now());
+        let at = self.at(self.now());
         let flow = &mut self.flows[index as usize];
         let factory = flow.factory.clone().filter(|_| side == Side::Client);
         let Some(end) = flow.end(side).filter(|end| end.wake == due) else { return };
@@ -229,7 +237,7 @@ impl Quic {
 
     /// An end handles what happened, sends what it may, and is woken when its next timer is due.
     fn advance(&mut self, index: u32, side: Side) {
-        let (now, at) = (self.net.now(), self.at(self.net.now()));
+        let (now, at) = (self.now(), self.at(self.now()));
         let flow = &mut self.flows[index as usize];
         let is_over = flow.advance((now, at), side);
         self.lost = flow.lost.take();
@@ -244,8 +252,8 @@ impl Quic {
     }
 
     fn transmit(&mut self, index: u32, side: Side) {
-        let (now, at) = (self.net.now(), self.at(self.net.now()));
-        let Self { flows, net, wire, buffer, .. } = self;
+        let (now, at) = (self.now(), self.at(self.now()));
+        let Self { flows, net, wire, buffer, outgoing, .. } = self;
         let flow = &mut flows[index as usize];
         let (is_ecn_capable, first_row) = (flow.is_ecn_capable, flow.first_row);
         let Some(end) = flow.end(side) else { return };
@@ -266,12 +274,15 @@ impl Quic {
                 ..Packet::default()
             };
             wire.book_sent(now, &packet);
-            net.enter(packet, wire);
+            match outgoing {
+                Some(outgoing) => outgoing.push(packet),
+                None => net.enter(packet, wire),
+            }
         }
     }
 
     fn set_wake(&mut self, index: u32, side: Side) {
-        let (now, origin) = (self.net.now(), self.origin);
+        let (now, origin) = (self.now(), self.origin);
         let flow = &mut self.flows[index as usize];
         let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
         let own = controller.and_then(|factory| factory.next_timer());
