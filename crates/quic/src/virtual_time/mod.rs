@@ -2,6 +2,7 @@
 //! are those of real connections, and equal seeds give the same
 //! datagrams at the same times, except under noq's own `bbr3`, whose random numbers take no seed.
 use crate::Refused;
+use crate::factory::locked;
 use crate::tls::Keys;
 use ackademy::rng::Seed;
 use ackademy::sim::arrivals;
@@ -10,12 +11,15 @@ use ackademy::sim::plan::{ConnectionPlan, NetworkPlan};
 use ackademy::sim::record::{FlowSeries, Outcome};
 use ackademy::transport::packet::{Ect, Packet};
 use ackademy::units::{Span, Time};
+use ackademy_capture::Output;
+use ackademy_capture::qlog::Numbered;
 use bytes::BytesMut;
 use flow::{Configs, Flow, PathOf};
 use noq_proto::EcnCodepoint;
 pub use plan::{Governor, NOQ_NAMES, builtin, check};
 pub use real_time::Datagram;
 use std::time::{Duration, Instant};
+pub(crate) use watched::{PathLog, Seen, WatchedFactory};
 use wire::{Event, Payload, Side, Wire};
 
 mod flow;
@@ -46,6 +50,7 @@ pub struct Quic {
     buffer: Vec<u8>,
     /// Why noq has just closed a connection.
     lost: Option<String>,
+    qlog: Option<Numbered>,
 }
 
 /// Runs a network to its end.
@@ -95,6 +100,7 @@ impl Quic {
             series: FlowSeries::default(),
             buffer: Vec::new(),
             lost: None,
+            qlog: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
@@ -138,6 +144,20 @@ impl Quic {
         let parts = (app, configs, config.factory);
         self.flows.push(Flow::new(plan, named, (first_row, paths), parts));
         self.net.schedule(arrival.at, Event::App(index));
+    }
+
+    /// Writes what its senders do, from the beginning; `about` says what the file is of.
+    pub fn log(&mut self, out: Output, about: &str) {
+        let only = (self.wire.owners.len() == 1).then(|| self.flows[0].name.clone());
+        let log = Numbered::new(out, about, only.as_deref());
+        for flow in &mut self.flows {
+            for path in 0..flow.paths.len() {
+                let sender = log.flow(&flow.name_of(path));
+                let seen = &flow.paths[path].seen;
+                locked(seen).log = Some(PathLog { sender, origin: self.origin });
+            }
+        }
+        self.qlog = Some(log);
     }
 
     /// The time reached.
