@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
-OWN: Mapping[str, Backend] = {"kernel:": "kernel", "noq:": "quic"}
+OWN: Mapping[str, tuple[Backend, ...]] = {
+    "kernel:": ("kernel",),
+    "noq:": ("quic", "quic-lab"),
+}
 """backends that have controllers of their own, by what begins the names of those"""
 
 
@@ -111,14 +114,9 @@ def canonical(cc: str) -> str:
     return cc if ":" in cc else cc.replace("-", "_")
 
 
-def own_of(cc: str) -> Backend | None:
-    """The backend whose own controller this is, as `kernel:cubic`; `None` for one of ours."""
-    return next((backend for prefix, backend in OWN.items() if cc.startswith(prefix)), None)
-
-
-def is_kernel(cc: str) -> bool:
-    """Whether a controller is one of the kernel's own, named `kernel:NAME`."""
-    return own_of(cc) == "kernel"
+def own_of(cc: str) -> tuple[Backend, ...]:
+    """The backends whose own controller this is, as `kernel:cubic`; none for one of ours."""
+    return next((backends for prefix, backends in OWN.items() if cc.startswith(prefix)), ())
 
 
 def check(names: Sequence[str], backend: Backend) -> None:
@@ -129,8 +127,9 @@ def check(names: Sequence[str], backend: Backend) -> None:
     """
     for name in names:
         own = own_of(name)
-        if own not in (None, backend):
-            raise ControllerError(f"controller {name}: runs with --backend {own} alone")
+        if own and backend not in own:
+            where = " or ".join(own)
+            raise ControllerError(f"controller {name}: runs with --backend {where} alone")
         if backend != "sim" and is_python(name):
             raise ControllerError(
                 f"controller {name}: is Python's; allowed with --backend {backend}: a name from "
