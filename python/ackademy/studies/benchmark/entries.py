@@ -78,10 +78,10 @@ def entry(scheme: Scheme, *, is_quick: bool = False, is_development: bool = Fals
     """The entry of a scheme.
 
     Raises:
-        ControllerError: if it is a backend's own controller, or has no content to digest.
+        ControllerError: if it does not run in the simulator, or has no content to digest.
     """
     name = scheme.controller
-    if name is None or controllers.own_of(name):
+    if name is None or "sim" not in (controllers.own_of(name) or ("sim",)):
         allowed = "a policy's folder, file.py:Class, or a controller of `ackademy list`"
         raise ControllerError(f"benchmark {scheme.label}: allowed: {allowed}")
     if controllers.is_registered(name):
@@ -138,9 +138,10 @@ def _first(
 
 
 def _digest(name: str, scheme: Scheme) -> str:
-    """Of what decides: the file of a Python class; else settings, files, and the core's code."""
-    if controllers.is_python(name):
-        parts = [name.rpartition(":")[2], controllers.fingerprint(name, Path())]
+    """Of what decides: the file of a class or a guest; else settings, files, the core's code."""
+    content = controllers.fingerprint(name, Path())
+    if content:
+        parts = [name.rpartition(":")[2], content]
     else:
         flow = _core.Scenario.parse(ONE_FLOW, "benchmark")
         parts = [flow.with_controller(name, dict(scheme.params)).canonical(), _core.CODE_HASH]
