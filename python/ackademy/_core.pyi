@@ -863,6 +863,7 @@ def run_quic(
     *,
     sample_interval_ms: float = 0.0,
     progress: Callable[[float], object] | None = None,
+    qlog: _Writable | None = None,
 ) -> _Tables:
     """Run a scenario once over QUIC in virtual time; other threads of Python continue meanwhile.
 

@@ -3,11 +3,13 @@
 //! A caller's pointers are the only `unsafe`: they are NULL or point to what the header says. Everything else is
 //! checked: numbers by their range, subflows by their presence, and a panic hands the flows to CUBIC.
 mod governor;
+mod prr;
 mod rate;
 mod records;
 mod settings;
 
 pub use governor::Governor;
+pub use prr::{ackademy_prr_acked, ackademy_prr_enter, ackademy_prr_sent};
 pub use rate::{
     ackademy_rate_app_limited, ackademy_rate_delivered, ackademy_rate_sample, ackademy_rate_sent,
 };
@@ -15,6 +17,7 @@ pub use records::{Answer, Flow, LossRecord};
 
 use ackademy::control::{Ack, Send, SendAction};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
+use ackademy::transport::prr::Prr;
 use ackademy::units::Time;
 use governor::{Called, guard};
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -48,6 +51,7 @@ pub extern "C" fn ackademy_sizeof(record: u32) -> usize {
         size_of::<Answer>(),
         size_of::<DeliveryRate>(),
         size_of::<SentState>(),
+        size_of::<Prr>(),
     ];
     sizes.get(record as usize).copied().unwrap_or(0)
 }

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
-OWN: Mapping[str, Backend] = {
-    "kernel:": "kernel",
-    "noq:": "quic",
-    **dict.fromkeys((f"{source}:" for source in guests.SOURCES), "sim"),
+OWN: Mapping[str, tuple[Backend, ...]] = {
+    "kernel:": ("kernel",),
+    "noq:": ("quic", "quic-lab"),
+    **dict.fromkeys((f"{source}:" for source in guests.SOURCES), ("sim",)),
 }
-"""backends with controllers that no other has, by what begins the names of those"""
+"""backends of controllers that not every backend has, by what begins their names"""
 
 
 @runtime_checkable
@@ -116,14 +116,9 @@ def canonical(cc: str) -> str:
     return cc if ":" in cc else cc.replace("-", "_")
 
 
-def own_of(cc: str) -> Backend | None:
-    """The only backend of a controller, as of `kernel:cubic`; `None` for one of ours."""
-    return next((backend for prefix, backend in OWN.items() if cc.startswith(prefix)), None)
-
-
-def is_kernel(cc: str) -> bool:
-    """Whether a controller is one of the kernel's own, named `kernel:NAME`."""
-    return own_of(cc) == "kernel"
+def own_of(cc: str) -> tuple[Backend, ...]:
+    """The backends whose own controller this is, as `kernel:cubic`; none for one of ours."""
+    return next((backends for prefix, backends in OWN.items() if cc.startswith(prefix)), ())
 
 
 def check(names: Sequence[str], backend: Backend) -> None:
@@ -134,8 +129,9 @@ def check(names: Sequence[str], backend: Backend) -> None:
     """
     for name in names:
         own = own_of(name)
-        if own not in (None, backend):
-            raise ControllerError(f"controller {name}: runs with --backend {own} alone")
+        if own and backend not in own:
+            where = " or ".join(own)
+            raise ControllerError(f"controller {name}: runs with --backend {where} alone")
         if backend != "sim" and is_python(name):
             raise ControllerError(
                 f"controller {name}: is Python's; allowed with --backend {backend}: a name from "

@@ -38,9 +38,15 @@ def simulate(
         FileError: if a file of `captures` cannot be written.
     """
     if backend == "quic":
-        return Tables.from_core(
-            _core.run_quic(scenario, seed, sample_interval_ms=sample_interval_ms, progress=progress)
-        )
+        with captures.opened() as files_of:
+            tables = _core.run_quic(
+                scenario,
+                seed,
+                sample_interval_ms=sample_interval_ms,
+                progress=progress,
+                qlog=files_of.get("qlog"),
+            )
+        return Tables.from_core(tables)
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
     with captures.opened() as files_of:
@@ -101,7 +107,7 @@ def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
         ScenarioError: for anything else.
     """
     controllers.check(scenario.controllers, backend)
-    if backend == "quic":
+    if backend in ("quic", "quic-lab"):
         _core.check_quic(scenario)
 
 
