@@ -136,6 +136,12 @@ impl Governor {
         Some(own || self.spare.is_none())
     }
 
+    /// Whether the controller wants to know of each packet; `None` if there is no such subflow.
+    pub(crate) fn wants_packets(&self, subflow: u32) -> Option<bool> {
+        self.subflow(subflow)?;
+        Some(guard(|| self.inner.wants_packets()).unwrap_or(false))
+    }
+
     fn subflow(&self, subflow: u32) -> Option<FlowInfo> {
         self.subflows.get(subflow as usize).copied().flatten()
     }
