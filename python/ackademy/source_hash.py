@@ -17,10 +17,12 @@ SIMULATED = (
     "stats/run_metrics.py",
     "backends/tables.py",
 )
+EMULATED = (*SIMULATED, "backends/kernel.py", "backends/ackademyd.py")
 MEASURING: Mapping[str, tuple[str, ...]] = {
     "sim": SIMULATED,
     "quic": SIMULATED,
-    "kernel": (*SIMULATED, "backends/kernel.py", "backends/ackademyd.py"),
+    "kernel": EMULATED,
+    "quic-lab": EMULATED,
 }
 """the sources between a backend and the files of a cell"""
 

@@ -139,6 +139,9 @@ enum {
 uint32_t ackademy_abi(void);
 size_t ackademy_sizeof(uint32_t record);
 
+/* The names of its controllers, separated by commas. */
+const char *ackademy_names(void);
+
 /* A controller by its name in `ackademy list`. `settings` is such as "beta=0.8,hystart=off", or NULL; values with
  * commas are not possible. Names of files are relative to the working directory. If there is no such controller, the
  * answer is NULL, and `err`, unless NULL, holds one line that names what is wrong and what is allowed. */

@@ -20,7 +20,8 @@ use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
 use ackademy::transport::prr::Prr;
 use ackademy::units::Time;
 use governor::{Called, guard};
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::OnceLock;
 
 /// Changes when a record or a function does.
 pub const ABI: u32 = 1;
@@ -53,6 +54,13 @@ pub extern "C" fn ackademy_sizeof(record: u32) -> usize {
         size_of::<Prr>(),
     ];
     sizes.get(record as usize).copied().unwrap_or(0)
+}
+
+/// The names of the controllers, separated by commas.
+#[unsafe(no_mangle)]
+pub extern "C" fn ackademy_names() -> *const c_char {
+    static NAMES: OnceLock<CString> = OnceLock::new();
+    NAMES.get_or_init(|| CString::new(settings::names()).unwrap_or_default()).as_ptr()
 }
 
 /// A controller and its subflow 0; NULL, and a line in `err`, if there is none.

@@ -1,9 +1,15 @@
 //! Names and settings as text: `cubic`, `beta=0.8,fast_convergence=off`.
-use ackademy::coupled;
 use ackademy::params::ParamValue;
 use ackademy::scheme::{Entry, Scheme};
+use ackademy::{controllers, coupled};
 use std::fs::File;
 use std::io::Read as _;
+
+/// Of both tables.
+pub(crate) fn names() -> String {
+    let plain = controllers::ALL.iter().map(|spec| spec.name);
+    plain.chain(coupled::ALL.iter().map(|spec| spec.name)).collect::<Vec<_>>().join(",")
+}
 
 /// The controller of this name with its settings; files are read.
 pub(crate) fn parse(name: &str, settings: &str) -> Result<Scheme, String> {

@@ -22,10 +22,12 @@ mod adapter;
 mod coupled;
 mod factory;
 mod flow;
-mod tls;
+pub mod tls;
 pub mod virtual_time;
+mod watching;
 
 pub use factory::{Factory, Handle, Refused, Start};
+pub use watching::Watch;
 
 /// Hash of this crate's sources and of the version of noq; part of every result's name.
 pub const CODE_HASH: &str = env!("ACKADEMY_QUIC_HASH");

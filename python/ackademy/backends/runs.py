@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackademy import _core, files, folders, lookup
-from ackademy.backends import Backend, controllers, schemes
+from ackademy.backends import Backend, controllers, guests, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
@@ -38,9 +38,15 @@ def simulate(
         FileError: if a file of `captures` cannot be written.
     """
     if backend == "quic":
-        return Tables.from_core(
-            _core.run_quic(scenario, seed, sample_interval_ms=sample_interval_ms, progress=progress)
-        )
+        with captures.opened() as files_of:
+            tables = _core.run_quic(
+                scenario,
+                seed,
+                sample_interval_ms=sample_interval_ms,
+                progress=progress,
+                qlog=files_of.get("qlog"),
+            )
+        return Tables.from_core(tables)
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
     with captures.opened() as files_of:
@@ -49,6 +55,7 @@ def simulate(
             seed,
             sample_interval_ms=sample_interval_ms,
             python_controllers=classes or None,
+            guests=guests.libraries(scenario.controllers),
             progress=progress,
             **files_of,
         )
@@ -100,7 +107,7 @@ def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
         ScenarioError: for anything else.
     """
     controllers.check(scenario.controllers, backend)
-    if backend == "quic":
+    if backend in ("quic", "quic-lab"):
         _core.check_quic(scenario)
 
 

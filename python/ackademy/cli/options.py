@@ -39,7 +39,9 @@ Jobs = Annotated[
 Engine = Annotated[EngineName, typer.Option(help="This machine, or a Ray cluster.")]
 BackendName = Annotated[
     Backend,
-    typer.Option(help="The simulator, QUIC in virtual time, or this machine's TCP (Linux, root)."),
+    typer.Option(
+        help="Simulator, QUIC in virtual time, or on this machine (Linux, root) its TCP, or QUIC."
+    ),
 ]
 Address = Annotated[
     str | None,

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ackademy import _core, files
-from ackademy.backends import Backend, check_backend, kernel
+from ackademy.backends import REAL_TIME, Backend, check_backend, kernel
 from ackademy.backends.captures import Captures, Pcap
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import (
@@ -216,8 +216,8 @@ def run(
         is_sampled = len(parsed.flows) <= SAMPLED_FLOWS_MAX
         sample_interval_ms = 1e3 * parsed.duration_s / SAMPLED_ROWS if is_sampled else 0.0
     record: KernelRun | None = None
-    if backend == "kernel":
-        tables, record = kernel.emulate(parsed, seed, sample_interval_ms)
+    if backend in REAL_TIME:
+        tables, record = kernel.emulate(parsed, seed, sample_interval_ms, backend)
     else:
         tables = simulate(parsed, seed, sample_interval_ms, progress, captures, backend)
     return Run(

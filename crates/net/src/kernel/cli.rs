@@ -309,7 +309,12 @@ fn quantiles(measured: &Delays) -> String {
     format!("p50 {:.1} us, p90 {:.1} us, p99 {:.1} us", us(0.5), us(0.9), us(0.99))
 }
 
-fn setting(text: &str) -> Result<(String, ParamValue), String> {
+/// A setting of a controller, NAME=VALUE.
+///
+/// # Errors
+///
+/// What is wanted.
+pub fn setting(text: &str) -> Result<(String, ParamValue), String> {
     let (name, value) = text.split_once('=').ok_or("wanted is NAME=VALUE")?;
     let value = match value {
         "true" => ParamValue::Number(1.0),

@@ -13,7 +13,6 @@ use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoC
 use noq_proto::{
     ClientConfig, EndpointConfig, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt,
 };
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -181,7 +180,7 @@ pub(crate) fn flow_config(
     };
     let seen: Vec<_> = plan.subflows.iter().map(|_| Arc::default()).collect();
     let mut transport = transport(plan);
-    let watched = WatchedFactory { inner, seen: seen.clone(), made: AtomicUsize::new(0) };
+    let watched = WatchedFactory::new(inner, seen.clone());
     transport.congestion_controller_factory(Arc::new(watched));
     let mut client = ClientConfig::new(Arc::clone(&keys.client) as _);
     client.transport_config(Arc::new(transport));
