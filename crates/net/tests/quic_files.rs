@@ -159,7 +159,7 @@ fn a_fetch_that_was_killed_continues_where_it_was() {
     let mut server = Server::start(&folder.0, &[]);
     let out = folder.0.join("copy");
     let mut fetch = server.fetch("file", &out).spawn().expect("it runs");
-    let deadline = ackademy_net::clock::now() + ackademy::units::Span::from_secs(60);
+    let deadline = ackademy_net::clock::now() + ackademy::units::Span::from_millis(60_000);
     let part = loop {
         assert!(ackademy_net::clock::now() < deadline, "nothing arrives");
         sleep(Duration::from_millis(2));
