@@ -6,11 +6,13 @@ use crate::clock;
 use crate::error::Error;
 use crate::output::hint;
 use ackademy::units::{Span, Time};
+use nix::fcntl::OFlag;
 use noq::{ClientConfig, Connection, ConnectionError, Endpoint, PathId, VarInt};
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -145,7 +147,9 @@ async fn fetch(connection: &Connection, url: &Url, out: &Path) -> Result<(), Err
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     let part = folder_of(out).join(format!(".{name}.{tag:016x}.part"));
     let wrong = |error: std::io::Error| Error::System(format!("{}: {error}", part.display()));
-    let mut file = OpenOptions::new().append(true).create(true).open(&part).map_err(wrong)?;
+    let own = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let opened = OpenOptions::new().append(true).create(true).custom_flags(own.bits()).open(&part);
+    let mut file = opened.map_err(wrong)?;
     let mut from = file.metadata().map_err(wrong)?.len();
     if from > size {
         file.set_len(0).map_err(wrong)?;
