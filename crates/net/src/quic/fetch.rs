@@ -1,14 +1,13 @@
 //! The client: it fetches a file, and continues one of which it has a part.
 use super::identity::Trust;
 use super::protocol::{self, ALPN, Answer};
-use super::{Mtu, interrupted};
+use super::{Mtu, interrupted, system};
 use crate::clock;
 use crate::error::Error;
 use crate::output::hint;
 use ackademy::units::{Span, Time};
 use nix::fcntl::OFlag;
 use noq::{ClientConfig, Connection, ConnectionError, Endpoint, PathId, VarInt};
-use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
@@ -255,10 +254,6 @@ fn refused(url: &Url, error: &ConnectionError) -> Error {
         }
         other => Error::System(format!("{place}: {other}")),
     }
-}
-
-fn system(error: impl Display) -> Error {
-    Error::System(error.to_string())
 }
 
 const PORT: u16 = 4433;

@@ -97,6 +97,17 @@ impl Mtu {
     }
 }
 
+/// An error of the system or of noq with what it comes from.
+fn system(error: impl std::error::Error) -> Error {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    Error::System(text)
+}
+
 /// Until Ctrl-C, SIGTERM or SIGHUP.
 async fn interrupted() {
     while !interrupt::came() {

@@ -1,7 +1,7 @@
 //! The server: it reads files of one folder, and sends them under its controller.
 use super::identity::{Own, hex};
 use super::protocol::{self, Answer, PIECE_BYTES};
-use super::{Mtu, interrupted};
+use super::{Mtu, interrupted, system};
 use crate::clock;
 use crate::error::Error;
 use crate::files;
@@ -147,31 +147,31 @@ impl Server {
         let peer = incoming.remote_address();
         let (config, watch) = self.config(&peer.to_string())?;
         let connection =
-            incoming.accept_with(Arc::new(config)).map_err(lost)?.await.map_err(lost)?;
-        let (mut reply, mut request) = connection.accept_bi().await.map_err(lost)?;
-        let name = protocol::read_text(&mut request).await.map_err(lost)?;
+            incoming.accept_with(Arc::new(config)).map_err(system)?.await.map_err(system)?;
+        let (mut reply, mut request) = connection.accept_bi().await.map_err(system)?;
+        let name = protocol::read_text(&mut request).await.map_err(system)?;
         let file = match self.open(&name) {
             Ok(file) => file,
             Err(why) => {
-                reply.write_all(&Answer::Refused(why.clone()).bytes()).await.map_err(lost)?;
+                reply.write_all(&Answer::Refused(why.clone()).bytes()).await.map_err(system)?;
                 let _ = reply.finish();
                 let _ = tokio::time::timeout(CLOSING, connection.closed()).await;
                 return Err(Error::Input(format!("{name:?}: {why}")));
             }
         };
-        let about = file.metadata().map_err(lost)?;
+        let about = file.metadata().map_err(system)?;
         let size = about.len();
         let found = Answer::Found { size, tag: tag(&about) };
-        reply.write_all(&found.bytes()).await.map_err(lost)?;
-        let from = protocol::read_number(&mut request).await.map_err(lost)?;
+        reply.write_all(&found.bytes()).await.map_err(system)?;
+        let from = protocol::read_number(&mut request).await.map_err(system)?;
         let begun = clock::now();
         send(&connection, &file, from.min(size)..size).await?;
-        reply.finish().map_err(lost)?;
+        reply.finish().map_err(system)?;
         // The client closes when it has all.
         match connection.closed().await {
             ConnectionError::ApplicationClosed(close)
                 if close.error_code == VarInt::from_u32(0) => {}
-            other => return Err(lost(other)),
+            other => return Err(system(other)),
         }
         let sent = size.saturating_sub(from);
         let took = clock::now().since(begun);
@@ -205,13 +205,13 @@ async fn send(
     let mut priority = 0;
     while at < part.end {
         let end = part.end.min(at + PIECE_BYTES);
-        let mut stream = connection.open_uni().await.map_err(lost)?;
+        let mut stream = connection.open_uni().await.map_err(system)?;
         priority -= 1;
-        stream.set_priority(priority).map_err(lost)?;
+        stream.set_priority(priority).map_err(system)?;
         while at < end {
             at += send_block(&mut stream, file, at, end).await?;
         }
-        stream.finish().map_err(lost)?;
+        stream.finish().map_err(system)?;
     }
     Ok(())
 }
@@ -219,12 +219,12 @@ async fn send(
 /// Reads and sends a block; returns how long it is.
 async fn send_block(stream: &mut SendStream, file: &File, at: u64, end: u64) -> Result<u64, Error> {
     let mut block = vec![0; (end - at).min(BLOCK_BYTES) as usize];
-    let read = file.read_at(&mut block, at).map_err(lost)?;
+    let read = file.read_at(&mut block, at).map_err(system)?;
     if read == 0 {
         return Err(Error::System("the file is shorter than it was".to_owned()));
     }
     block.truncate(read);
-    stream.write_chunk(Bytes::from(block)).await.map_err(lost)?;
+    stream.write_chunk(Bytes::from(block)).await.map_err(system)?;
     Ok(read as u64)
 }
 
@@ -287,10 +287,6 @@ fn governor(
         let factory = Factory::new(spec, params.clone()).map_err(|error| Error::Input(error.0))?;
         Ok(Arc::new(factory))
     }))
-}
-
-fn lost(error: impl Display) -> Error {
-    Error::System(error.to_string())
 }
 
 const NO_FILE: &str = "no such file here";
