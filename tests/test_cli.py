@@ -27,6 +27,8 @@ COMMANDS = (
     "draw",
     "evaluate",
     "scorecard",
+    "benchmark",
+    "search",
     "certify",
     "stress",
     "zoo",

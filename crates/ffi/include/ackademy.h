@@ -116,6 +116,15 @@ typedef struct {
   uint64_t opaque[4];
 } ackademy_sent;
 
+/* One reduction by PRR (RFC 9937): ackademy_prr_enter fills it. A program may raise or lower the budget: the first
+ * retransmission is not subject to it. */
+typedef struct {
+  uint64_t recover_fs; /* in flight when the reduction began */
+  uint64_t delivered;  /* since then */
+  uint64_t out;        /* sent since then */
+  uint64_t budget;     /* may be sent now; the window is what is in flight and this */
+} ackademy_prr;
+
 /* Of the library that runs: ACKADEMY_ABI, and the size of a record (0 for an unknown number). */
 enum {
   ACKADEMY_RECORD_FLOW,
@@ -124,10 +133,14 @@ enum {
   ACKADEMY_RECORD_SEND,
   ACKADEMY_RECORD_ANSWER,
   ACKADEMY_RECORD_RATE,
-  ACKADEMY_RECORD_SENT
+  ACKADEMY_RECORD_SENT,
+  ACKADEMY_RECORD_PRR
 };
 uint32_t ackademy_abi(void);
 size_t ackademy_sizeof(uint32_t record);
+
+/* The names of its controllers, separated by commas. */
+const char *ackademy_names(void);
 
 /* A controller by its name in `ackademy list`. `settings` is such as "beta=0.8,hystart=off", or NULL; values with
  * commas are not possible. Names of files are relative to the working directory. If there is no such controller, the
@@ -170,6 +183,14 @@ int ackademy_rate_sent(ackademy_rate *rate, uint64_t now, uint64_t inflight, uin
 int ackademy_rate_delivered(ackademy_rate *rate, uint64_t now, uint64_t bytes);
 int ackademy_rate_app_limited(ackademy_rate *rate, uint64_t inflight);
 int ackademy_rate_sample(ackademy_rate *rate, const ackademy_sent *sent, uint64_t lost, ackademy_ack *ack);
+
+/* For senders without PRR: a reduction begins at `flight` bytes in flight; then each acknowledgement and each packet
+ * that leaves is told until recovery ends. `ssthresh` is the window to end at, the controller's cwnd. `extra` is a
+ * packet if the acknowledgement advances the cumulative one and tells of no further loss, else 0. As in Linux, a flow
+ * whose controller sets a pacing rate needs no PRR. */
+int ackademy_prr_enter(ackademy_prr *prr, uint64_t flight);
+int ackademy_prr_acked(ackademy_prr *prr, uint64_t delivered, uint64_t inflight, uint64_t ssthresh, uint64_t extra);
+int ackademy_prr_sent(ackademy_prr *prr, uint64_t size);
 
 #ifdef __cplusplus
 }

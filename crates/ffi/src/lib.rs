@@ -3,11 +3,13 @@
 //! A caller's pointers are the only `unsafe`: they are NULL or point to what the header says. Everything else is
 //! checked: numbers by their range, subflows by their presence, and a panic hands the flows to CUBIC.
 mod governor;
+mod prr;
 mod rate;
 mod records;
 mod settings;
 
 pub use governor::Governor;
+pub use prr::{ackademy_prr_acked, ackademy_prr_enter, ackademy_prr_sent};
 pub use rate::{
     ackademy_rate_app_limited, ackademy_rate_delivered, ackademy_rate_sample, ackademy_rate_sent,
 };
@@ -15,9 +17,11 @@ pub use records::{Answer, Flow, LossRecord};
 
 use ackademy::control::{Ack, Send, SendAction};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
+use ackademy::transport::prr::Prr;
 use ackademy::units::Time;
 use governor::{Called, guard};
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::OnceLock;
 
 /// Changes when a record or a function does.
 pub const ABI: u32 = 1;
@@ -47,8 +51,16 @@ pub extern "C" fn ackademy_sizeof(record: u32) -> usize {
         size_of::<Answer>(),
         size_of::<DeliveryRate>(),
         size_of::<SentState>(),
+        size_of::<Prr>(),
     ];
     sizes.get(record as usize).copied().unwrap_or(0)
+}
+
+/// The names of the controllers, separated by commas.
+#[unsafe(no_mangle)]
+pub extern "C" fn ackademy_names() -> *const c_char {
+    static NAMES: OnceLock<CString> = OnceLock::new();
+    NAMES.get_or_init(|| CString::new(settings::names()).unwrap_or_default()).as_ptr()
 }
 
 /// A controller and its subflow 0; NULL, and a line in `err`, if there is none.

@@ -34,6 +34,12 @@ impl Entry {
     }
 }
 
+/// Of both tables.
+pub(crate) fn names() -> String {
+    let plain = controllers::ALL.iter().map(|spec| spec.name);
+    plain.chain(coupled::ALL.iter().map(|spec| spec.name)).collect::<Vec<_>>().join(",")
+}
+
 /// The entry of this name and its settings; files are read.
 pub(crate) fn parse(name: &str, settings: &str) -> Result<(Entry, Params), String> {
     let entry = Entry::find(name)?;

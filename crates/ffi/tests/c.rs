@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 use ackademy::control::{Ack, LossKind, Send};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
+use ackademy::transport::prr::Prr;
 use ackademy_ffi::{Answer, Flow, LossRecord};
 use std::fmt::Write as _;
 use std::mem::{offset_of, size_of};
@@ -24,7 +25,7 @@ macro_rules! layout {
 }
 
 /// In the order of `ACKADEMY_RECORD_`.
-fn layouts() -> [Layout; 7] {
+fn layouts() -> [Layout; 8] {
     [
         layout!("flow", Flow { mss, initial_cwnd, initial_ssthresh, paces, start, seed }),
         layout!(
@@ -59,6 +60,7 @@ fn layouts() -> [Layout; 7] {
         layout!("answer", Answer { cwnd, pacing_rate, ssthresh, timer }),
         ("rate", size_of::<DeliveryRate>(), vec![("opaque", 0)]),
         ("sent", size_of::<SentState>(), vec![("opaque", 0)]),
+        layout!("prr", Prr { recover_fs, delivered, out, budget }),
     ]
 }
 
@@ -159,7 +161,7 @@ fn the_header_names_every_function_of_the_library_and_no_other() {
     };
     let mut in_header: Vec<String> = header.lines().filter_map(in_header).collect();
     let mut in_rust = Vec::new();
-    for file in ["src/lib.rs", "src/rate.rs"] {
+    for file in ["src/lib.rs", "src/prr.rs", "src/rate.rs"] {
         let source = std::fs::read_to_string(package(file)).expect("a source file");
         let names = source.split("extern \"C\" fn ").skip(1);
         in_rust.extend(names.filter_map(|rest| Some(rest.split_once('(')?.0.to_owned())));

@@ -3,13 +3,15 @@ use ackademy::control::{Ack, Send};
 use ackademy::params::Param;
 use ackademy::rng::{Rng, Seed};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
+use ackademy::transport::prr::Prr;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy::{controllers, coupled};
 use ackademy_ffi::{
     Answer, BAD_ARGUMENT, Flow, Governor, HOLD, LossRecord, OK, ackademy_again, ackademy_control,
     ackademy_fell_back, ackademy_free, ackademy_join, ackademy_leave, ackademy_new,
-    ackademy_on_ack, ackademy_on_loss, ackademy_on_send, ackademy_on_timer,
-    ackademy_rate_app_limited, ackademy_rate_delivered, ackademy_rate_sample, ackademy_rate_sent,
+    ackademy_on_ack, ackademy_on_loss, ackademy_on_send, ackademy_on_timer, ackademy_prr_acked,
+    ackademy_prr_enter, ackademy_prr_sent, ackademy_rate_app_limited, ackademy_rate_delivered,
+    ackademy_rate_sample, ackademy_rate_sent,
 };
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
@@ -184,8 +186,11 @@ fn null_is_answered_by_a_code() {
             ackademy_rate_app_limited(null_mut(), 0),
             ackademy_rate_sample(null_mut(), null(), 0, &raw mut ack),
             ackademy_rate_sample(&raw mut rate, null(), 0, null_mut()),
+            ackademy_prr_enter(null_mut(), 0),
+            ackademy_prr_acked(null_mut(), 0, 0, 0, 0),
+            ackademy_prr_sent(null_mut(), 0),
         ];
-        assert_eq!(codes, [BAD_ARGUMENT; 15]);
+        assert_eq!(codes, [BAD_ARGUMENT; 18]);
         ackademy_free(none);
     }
 }
@@ -253,5 +258,28 @@ fn a_sampler_measures_the_rate_of_a_steady_stream_and_survives_any_number() {
             let sent = &sent[rng.below(20) as usize];
             ackademy_rate_sample(&raw mut rate, sent, number(&mut rng), &raw mut ack);
         }
+    }
+}
+
+#[test]
+fn a_reduction_through_c_is_the_core_s_and_takes_any_number() {
+    let mut rng = Seed(first_seed()).stream("prr", 0);
+    let (mut own, mut core) = (Prr::default(), Prr::default());
+    for _ in 0..10_000 {
+        let [flight, delivered, inflight, ssthresh, extra, size] = numbers(&mut rng);
+        // SAFETY: the record lives.
+        let codes = unsafe {
+            if rng.chance(0.1) {
+                core = Prr::enter(flight);
+                ackademy_prr_enter(&raw mut own, flight);
+            }
+            [
+                ackademy_prr_acked(&raw mut own, delivered, inflight, ssthresh, extra),
+                ackademy_prr_sent(&raw mut own, size),
+            ]
+        };
+        core.acked(delivered, inflight, ssthresh, extra);
+        core.sent(size);
+        assert_eq!((codes, own), ([OK; 2], core));
     }
 }

@@ -1,6 +1,7 @@
 //! QUIC in virtual time, and what it tells a controller.
 use ackademy::control::{
-    Ack, Control, Controller, FlowInfo, Loss, LossKind, Send, SendAction, Spec,
+    Ack, Control, Controller, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind, Send,
+    SendAction, Spec,
 };
 use ackademy::controllers;
 use ackademy::params::Params;
@@ -257,6 +258,7 @@ struct Told {
     acks: Vec<Ack>,
     losses: Vec<Loss>,
     timers: Vec<(Time, Time)>,
+    packets: Vec<PacketEvent>,
     hold: bool,
 }
 
@@ -297,6 +299,12 @@ impl Controller for Spy {
     }
     fn on_loss(&mut self, loss: &Loss) {
         told(|told| told.losses.push(*loss));
+    }
+    fn on_packet(&mut self, event: &PacketEvent) {
+        told(|told| told.packets.push(*event));
+    }
+    fn wants_packets(&self) -> bool {
+        true
     }
     fn control(&self) -> Control {
         Control::window(self.cwnd)
@@ -351,6 +359,7 @@ fn a_controller_is_told_what_the_table_of_the_guide_says() {
         assert!(told.acks.len() > 500 && !told.losses.is_empty(), "{row:?}");
         acks_are_exact(&told.acks, row.rtt_min_ms);
         losses_are_exact(&told.losses, marks);
+        packets_are_exact(&told);
         let late = told.timers.iter().find(|(now, due)| now != due);
         assert!(
             told.timers.len() > 1000 && late.is_none(),
@@ -404,6 +413,30 @@ fn losses_are_exact(losses: &[Loss], marks: bool) {
         }
     }
     assert_eq!(losses.iter().any(|loss| loss.lost == Bytes(0)), marks);
+}
+
+/// A packet is sent, then acknowledged, lost or discarded, and the records count what was told of packets.
+fn packets_are_exact(told: &Told) {
+    let mut open = std::collections::BTreeMap::new();
+    let mut sums = [0; 4];
+    for event in &told.packets {
+        sums[event.kind as usize] += event.size.0;
+        if event.kind == PacketEventKind::Sent {
+            assert_eq!((event.sent_at, event.number), (event.now, open.len() as u64), "{event:?}");
+            open.insert(event.number, Some((event.sent_at, event.size)));
+        } else {
+            let packet = open.get_mut(&event.number).and_then(Option::take);
+            assert_eq!(packet, Some((event.sent_at, event.size)), "{event:?}");
+        }
+    }
+    let acked: u64 = told.acks.iter().map(|ack| ack.acked.0).sum();
+    let lost: u64 = told.losses.iter().map(|loss| loss.lost.0).sum();
+    assert_eq!((sums[1], sums[2]), (acked, lost));
+    assert_eq!(open.values().flatten().map(|packet| packet.1.0).sum::<u64>(), {
+        sums[0] - sums[1..].iter().sum::<u64>()
+    });
+    // The keys of the handshake go while its last packets are in flight.
+    assert!(sums[3] < 10_000, "{sums:?}");
 }
 
 /// Every field of `Ack` and every field and kind of `Loss` has one row in the guide.

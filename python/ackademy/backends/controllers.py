@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ackademy import files, imported, user_code
+from ackademy.backends import guests
 from ackademy.errors import ControllerError
 from ackademy.folders import expanded, is_file
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 OWN: Mapping[str, tuple[Backend, ...]] = {
     "kernel:": ("kernel",),
     "noq:": ("quic", "quic-lab"),
+    **dict.fromkeys((f"{source}:" for source in guests.SOURCES), ("sim",)),
 }
-"""backends that have controllers of their own, by what begins the names of those"""
+"""backends of controllers that not every backend has, by what begins their names"""
 
 
 @runtime_checkable
@@ -135,6 +137,8 @@ def check(names: Sequence[str], backend: Backend) -> None:
                 f"controller {name}: is Python's; allowed with --backend {backend}: a name from "
                 "`ackademy list`, or one of its own"
             )
+        if guests.is_guest(name):
+            guests.library(name)
 
 
 def is_python(cc: str) -> bool:
@@ -219,11 +223,13 @@ def only_class(file: str) -> str:
 
 
 def fingerprint(cc: str, beside: Path) -> str:
-    """Hash of the file behind `file.py:Class`, for names of results; empty if built in.
+    """Hash of the file behind `file.py:Class` or a guest, for names of results; empty if built in.
 
     What the file imports counts, as far as `imported.sources` finds it. Of a class of this process,
     its own source alone counts.
     """
+    if guests.is_guest(cc):
+        return guests.fingerprint(cc)
     if not is_python(cc):
         return ""
     if cc in _CLASSES:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackademy import _core, files, folders, lookup
-from ackademy.backends import Backend, controllers, schemes
+from ackademy.backends import Backend, controllers, guests, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
@@ -55,6 +55,7 @@ def simulate(
             seed,
             sample_interval_ms=sample_interval_ms,
             python_controllers=classes or None,
+            guests=guests.libraries(scenario.controllers),
             progress=progress,
             **files_of,
         )

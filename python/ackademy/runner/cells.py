@@ -29,7 +29,7 @@ from pathlib import Path
 from ackademy import _core, sums, user_code
 from ackademy.backends import REAL_TIME, Backend, controllers, entries, kernel
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import Progress, check_runnable, python_controllers, simulate
+from ackademy.backends.runs import Progress, check_runnable, simulate
 from ackademy.backends.tables import data_frame
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write as write_file
@@ -114,7 +114,8 @@ def key(cell: Cell) -> str:
     """
     scenario = cell.scenario()
     beside = Path(scenario.origin).parent
-    files = [controllers.fingerprint(name, beside) for name in python_controllers(scenario)]
+    names = sorted(set(scenario.controllers))
+    files = [found for name in names if (found := controllers.fingerprint(name, beside))]
     parts = [
         scenario.canonical(),
         str(cell.seed),

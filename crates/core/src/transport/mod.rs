@@ -7,6 +7,7 @@ mod few;
 pub mod misbehaviour;
 pub mod multipath;
 pub mod packet;
+pub mod prr;
 pub mod receiver;
 pub mod rtt;
 pub mod schedulers;

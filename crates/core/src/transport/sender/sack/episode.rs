@@ -1,6 +1,6 @@
 //! Which losses are answered together.
-use super::reduction::Prr;
 use super::{Lost, SackSender};
+use crate::transport::prr::Prr;
 
 /// From the declaration of a loss until everything sent before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl SackSender {
         // It answers for what a probe may have repaired, too.
         self.probe = None;
         self.marked_until = self.board.nxt();
-        self.prr = Prr { recover_fs: flight.max(1), ..Prr::default() };
+        self.prr = Prr::enter(flight);
     }
 
     /// Whether an answer to loss ends here.
