@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.sweep:sweep_command",
         "Run schemes at several values of one setting.",
     ),
-    "gap": ("ackademy.cli.gap:gap_command", "Compare the simulator with this machine's TCP."),
+    "gap": ("ackademy.cli.gap:gap_command", "Compare backends: simulator, kernel, QUIC."),
     "reproduce": (
         "ackademy.cli.reproduce:reproduce_command",
         "Reproduce a table or figure of a paper.",

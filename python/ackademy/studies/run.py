@@ -184,13 +184,13 @@ def run(
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
             each of up to 100 flows, and none for more flows.
-        backend: `sim`; `quic`, in virtual time; or `kernel`, which takes the scenario's duration in
-            real time.
+        backend: `sim`; `quic`, in virtual time; or `kernel` and `quic-lab`, which take the
+            scenario's duration in real time.
         progress: in the simulator, called at 256 equal parts of the duration with the simulated
             seconds that are over; what it raises ends the run.
         pcap: in the simulator, a file for the packets that senders send and receive, which ends in
             `.pcapng`; `Pcap` says other places.
-        qlog: in the simulator, a file for what senders do, as qlog, which ends in `.sqlog`.
+        qlog: in the simulator or over `quic`, a file for what senders do, which ends in `.sqlog`.
 
     Returns:
         Tables of flows, links and series, with `.metrics()`.

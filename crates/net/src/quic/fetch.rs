@@ -1,18 +1,21 @@
 //! The client: it fetches a file, and continues one of which it has a part.
 use super::identity::Trust;
 use super::protocol::{self, ALPN, Answer};
-use super::{Mtu, interrupted};
+use super::{Mtu, interrupted, system};
+use crate::clock;
 use crate::error::Error;
 use crate::output::hint;
+use ackademy::units::{Span, Time};
+use nix::fcntl::OFlag;
 use noq::{ClientConfig, Connection, ConnectionError, Endpoint, PathId, VarInt};
-use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
@@ -130,8 +133,7 @@ fn folder_of(out: &Path) -> PathBuf {
 fn endpoint(mtu: Mtu, to: SocketAddr) -> Result<Endpoint, Error> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).map_err(system)?;
-    let runtime = noq::default_runtime().ok_or_else(|| Error::System("no tokio".to_owned()))?;
-    Endpoint::new(mtu.endpoint()?, None, socket, runtime).map_err(system)
+    mtu.endpoint(socket, None)
 }
 
 async fn fetch(connection: &Connection, url: &Url, out: &Path) -> Result<(), Error> {
@@ -144,7 +146,9 @@ async fn fetch(connection: &Connection, url: &Url, out: &Path) -> Result<(), Err
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     let part = folder_of(out).join(format!(".{name}.{tag:016x}.part"));
     let wrong = |error: std::io::Error| Error::System(format!("{}: {error}", part.display()));
-    let mut file = OpenOptions::new().append(true).create(true).open(&part).map_err(wrong)?;
+    let own = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let opened = OpenOptions::new().append(true).create(true).custom_flags(own.bits()).open(&part);
+    let mut file = opened.map_err(wrong)?;
     let mut from = file.metadata().map_err(wrong)?.len();
     if from > size {
         file.set_len(0).map_err(wrong)?;
@@ -152,7 +156,7 @@ async fn fetch(connection: &Connection, url: &Url, out: &Path) -> Result<(), Err
     }
     request.write_all(&from.to_be_bytes()).await.map_err(system)?;
     request.finish().map_err(system)?;
-    let begun = Instant::now();
+    let begun = clock::now();
     receive(connection, &mut file, (from, size)).await.map_err(|error| match error {
         Error::System(why) => {
             Error::System(format!("{why}; {} stays, run again to continue", part.display()))
@@ -163,7 +167,7 @@ async fn fetch(connection: &Connection, url: &Url, out: &Path) -> Result<(), Err
     reply.read_to_end(0).await.map_err(system)?;
     file.sync_all().map_err(wrong)?;
     fs::hard_link(&part, out).and_then(|()| fs::remove_file(&part)).map_err(wrong)?;
-    let (took, bytes) = (begun.elapsed().as_secs_f64().max(1e-9), size - from);
+    let (took, bytes) = (clock::now().since(begun).as_secs_f64().max(1e-9), size - from);
     let rtt = connection.rtt(PathId::ZERO).unwrap_or_default().as_secs_f64() * 1e3;
     let before = if from > 0 { format!(", after {from} that were here") } else { String::new() };
     say!(
@@ -200,26 +204,26 @@ async fn receive(
 struct Bar {
     from: u64,
     size: u64,
-    begun: Instant,
-    next: Instant,
+    begun: Time,
+    next: Time,
     shows: bool,
 }
 
 impl Bar {
     fn new(from: u64, size: u64) -> Self {
-        let begun = Instant::now();
+        let begun = clock::now();
         Self { from, size, begun, next: begun, shows: std::io::stderr().is_terminal() }
     }
 
     fn show(&mut self, at: u64) {
-        let now = Instant::now();
+        let now = clock::now();
         if !self.shows || now < self.next {
             return;
         }
         self.next = now + BAR_EVERY;
         let share = at as f64 / self.size.max(1) as f64;
         let done = (share * BAR_LETTERS as f64) as usize;
-        let seconds = now.duration_since(self.begun).as_secs_f64().max(1e-9);
+        let seconds = now.since(self.begun).as_secs_f64().max(1e-9);
         let rate = (at - self.from) as f64 * 8e-6 / seconds;
         let (full, empty) = ("#".repeat(done), ".".repeat(BAR_LETTERS - done));
         hint(format_args!("\r{full}{empty} {:.0} % {rate:.1} Mb/s ", 100.0 * share));
@@ -252,10 +256,6 @@ fn refused(url: &Url, error: &ConnectionError) -> Error {
     }
 }
 
-fn system(error: impl Display) -> Error {
-    Error::System(error.to_string())
-}
-
 const PORT: u16 = 4433;
 /// Errors of TLS (RFC 9001 section 4.8), and that of no common protocol.
 const CRYPTO: std::ops::Range<u64> = 0x100..0x200;
@@ -264,7 +264,7 @@ const CONNECTING: Duration = Duration::from_secs(10);
 const CLOSING: Duration = Duration::from_secs(1);
 /// Written at a time.
 const CHUNK_MAX: usize = 1 << 17;
-const BAR_EVERY: Duration = Duration::from_millis(200);
+const BAR_EVERY: Span = Span::from_millis(200);
 const BAR_LETTERS: usize = 40;
 
 #[cfg(test)]

@@ -29,12 +29,13 @@ pub(super) struct Own {
 impl Own {
     /// The server's side of TLS, and its pin if it has no certificate.
     pub(super) fn config(&self) -> Result<(Arc<QuicServerConfig>, Option<Pin>), Error> {
-        let (mut config, pin) = match (&self.certificate, &self.key) {
-            (Some(certificate), Some(key)) => (certified(certificate, key)?, None),
-            _ => {
-                let (config, pin) = tls::server(random()?).map_err(|error| system(&error))?;
-                (config, Some(pin))
-            }
+        let certified = self.certificate.as_ref().zip(self.key.as_ref());
+        let certified = certified.map(|(certificate, key)| certified_by(certificate, key));
+        let (mut config, pin) = if let Some(config) = certified.transpose()? {
+            (config, None)
+        } else {
+            let (config, pin) = tls::server(random()?).map_err(|error| system(&error))?;
+            (config, Some(pin))
         };
         config.alpn_protocols = vec![ALPN.to_vec()];
         let config = QuicServerConfig::try_from(config).map_err(|error| system(&error))?;
@@ -43,7 +44,7 @@ impl Own {
 }
 
 /// A server with a certificate.
-fn certified(certificate: &Path, key: &Path) -> Result<rustls::ServerConfig, Error> {
+fn certified_by(certificate: &Path, key: &Path) -> Result<rustls::ServerConfig, Error> {
     let chain = certificates("--certificate", certificate)?;
     let wrong = |why: &str| Error::Input(format!("--key {}: {why}", key.display()));
     let text = files::read(key, PEM_BYTES_MAX)
@@ -87,17 +88,16 @@ pub(super) struct Trust {
 impl Trust {
     /// The client's side of TLS.
     pub(super) fn config(&self) -> Result<Arc<QuicClientConfig>, Error> {
-        let mut config = match self.pin {
-            Some(pin) => tls::client(pin).map_err(|error| system(&error))?,
-            None => {
-                let mut roots = RootCertStore::empty();
-                roots.add_parsable_certificates(certificates("--ca", &self.ca)?);
-                rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-                    .with_protocol_versions(&[&TLS13])
-                    .map_err(|error| system(&error))?
-                    .with_root_certificates(roots)
-                    .with_no_client_auth()
-            }
+        let mut config = if let Some(pin) = self.pin {
+            tls::client(pin).map_err(|error| system(&error))?
+        } else {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(certificates("--ca", &self.ca)?);
+            rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+                .with_protocol_versions(&[&TLS13])
+                .map_err(|error| system(&error))?
+                .with_root_certificates(roots)
+                .with_no_client_auth()
         };
         config.alpn_protocols = vec![ALPN.to_vec()];
         Ok(Arc::new(QuicClientConfig::try_from(config).map_err(|error| system(&error))?))
@@ -106,7 +106,8 @@ impl Trust {
 
 /// 64 hexadecimal digits.
 fn pin(text: &str) -> Result<Pin, String> {
-    let digit = |at: usize| text.get(2 * at..2 * at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
+    let digit =
+        |at: usize| text.get(2 * at..2 * at + 2).and_then(|two| u8::from_str_radix(two, 16).ok());
     let bytes: Option<Vec<u8>> = (0..32).map(digit).collect();
     let pin = bytes.filter(|_| text.len() == 64).and_then(|bytes| bytes.try_into().ok());
     pin.map(Pin)
@@ -115,7 +116,11 @@ fn pin(text: &str) -> Result<Pin, String> {
 
 /// As `--pin` takes it.
 pub(super) fn hex(pin: Pin) -> String {
-    pin.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    pin.0
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
+        .collect()
 }
 
 fn random() -> Result<[u8; 32], Error> {

@@ -4,7 +4,9 @@
 use crate::error::Error;
 use crate::interrupt;
 use clap::{Args, Subcommand};
-use noq::{EndpointConfig, TransportConfig, VarInt};
+use noq::{Endpoint, EndpointConfig, ServerConfig, TransportConfig, VarInt};
+use std::fmt::Display;
+use std::net::UdpSocket;
 use std::time::Duration;
 
 mod fetch;
@@ -69,12 +71,14 @@ struct Mtu {
 }
 
 impl Mtu {
-    fn endpoint(self) -> Result<EndpointConfig, Error> {
+    fn endpoint(self, socket: UdpSocket, server: Option<ServerConfig>) -> Result<Endpoint, Error> {
         let mut config = EndpointConfig::default();
         config
             .max_udp_payload_size(self.mtu)
             .map_err(|error| Error::Input(format!("--mtu {}: {error}", self.mtu)))?;
-        Ok(config)
+        let system = |error: &dyn Display| Error::System(format!("a socket of QUIC: {error}"));
+        let runtime = noq::default_runtime().ok_or_else(|| system(&"it needs tokio"))?;
+        Endpoint::new(config, server, socket, runtime).map_err(|error| system(&error))
     }
 
     /// Without MTU discovery: a controller begins with the size of its packets.
@@ -91,6 +95,17 @@ impl Mtu {
             .max_concurrent_bidi_streams(VarInt::from_u32(1));
         transport
     }
+}
+
+/// An error of the system or of noq with what it comes from.
+fn system(error: impl std::error::Error) -> Error {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    Error::System(text)
 }
 
 /// Until Ctrl-C, SIGTERM or SIGHUP.

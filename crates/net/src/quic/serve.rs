@@ -1,12 +1,16 @@
 //! The server: it reads files of one folder, and sends them under its controller.
 use super::identity::{Own, hex};
 use super::protocol::{self, Answer, PIECE_BYTES};
-use super::{Mtu, interrupted};
+use super::{Mtu, interrupted, system};
+use crate::clock;
 use crate::error::Error;
 use crate::files;
 use ackademy::controllers;
 use ackademy::params::ParamValue;
 use ackademy::scheme::{Entry, Scheme};
+use ackademy::units::Span;
+use ackademy_capture::qlog::Numbered;
+use ackademy_capture::{Failure, Output};
 use ackademy_quic::virtual_time::NOQ_NAMES;
 use ackademy_quic::{Factory, Watch};
 use bytes::Bytes;
@@ -15,11 +19,10 @@ use nix::sys::stat::Mode;
 use noq::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use noq::crypto::rustls::QuicServerConfig;
 use noq::{
-    Connection, ConnectionError, Endpoint, Incoming, PathId, PathStats, SendStream, ServerConfig,
-    VarInt,
+    Connection, ConnectionError, Incoming, PathId, PathStats, SendStream, ServerConfig, VarInt,
 };
 use std::fmt::Display;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -42,6 +45,9 @@ pub(super) struct Arguments {
     /// A setting of --cc
     #[arg(long, value_name = "NAME=VALUE", value_parser = crate::kernel::cli::setting)]
     param: Vec<(String, ParamValue)>,
+    /// Write what the sender of each transfer does to this new file (qlog), while it does it
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
     #[command(flatten)]
     mtu: Mtu,
 }
@@ -55,27 +61,32 @@ struct Server {
     tls: Arc<QuicServerConfig>,
     governor: Box<dyn Fn() -> Result<Governor, Error> + Send + Sync>,
     mtu: Mtu,
+    qlog: Option<Numbered>,
+    begun: Instant,
 }
 
 pub(super) async fn run(arguments: Arguments) -> Result<(), Error> {
-    let Arguments { folder, listen, own, cc, param, mtu } = arguments;
+    let Arguments { folder, listen, own, cc, param, qlog, mtu } = arguments;
     let (tls, pin) = own.config()?;
-    let server = Arc::new(Server {
-        folder: open_folder(&folder)?,
-        tls,
-        governor: governor(&cc, &param)?,
-        mtu,
-    });
-    (server.governor)()?;
+    let folder_open = open_folder(&folder)?;
+    let governor = governor(&cc, &param)?;
+    governor()?;
     let socket = UdpSocket::bind(listen).map_err(|error| {
-        Error::Input(format!(
-            "--listen {listen}: allowed is an address of this machine and a free port ({error})"
-        ))
+        let allowed = "an address of this machine and a free port";
+        Error::Input(format!("--listen {listen}: allowed is {allowed} ({error})"))
     })?;
-    let config = server.config()?.0;
-    let runtime = noq::default_runtime().ok_or_else(|| Error::System("no tokio".to_owned()))?;
-    let endpoint = Endpoint::new(mtu.endpoint()?, Some(config), socket, runtime)
-        .map_err(|error| Error::System(format!("--listen {listen}: {error}")))?;
+    let failure = Failure::default();
+    let about = format!("{}, {cc}", folder.display());
+    let qlog = qlog.map(|path| new_qlog(&path, &about, &failure)).transpose()?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the clock of noq's calls, as time 0 of the qlog"
+    )]
+    let begun = Instant::now();
+    let server = Server { folder: folder_open, tls, governor, mtu, qlog: qlog.clone(), begun };
+    let server = Arc::new(server);
+    let config = server.config("nobody")?.0;
+    let endpoint = mtu.endpoint(socket, Some(config))?;
     let at = endpoint.local_addr().unwrap_or(listen);
     let pinned = pin.map_or_else(String::new, |pin| format!(", pin {}", hex(pin)));
     say!("serving {} at {at} under {cc}{pinned}", folder.display())?;
@@ -90,7 +101,19 @@ pub(super) async fn run(arguments: Arguments) -> Result<(), Error> {
     }
     endpoint.close(VarInt::from_u32(0), b"the server ends");
     let _ = tokio::time::timeout(CLOSING, endpoint.wait_idle()).await;
-    Ok(())
+    qlog.iter().for_each(Numbered::flush);
+    match failure.take() {
+        Some(error) => Err(Error::System(format!("--qlog: {error}"))),
+        None => Ok(()),
+    }
+}
+
+/// A new file for qlog, and what goes wrong with it later.
+fn new_qlog(path: &Path, about: &str, failure: &Failure) -> Result<Numbered, Error> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(|error| {
+        Error::Input(format!("--qlog {}: allowed is a new file ({error})", path.display()))
+    })?;
+    Ok(Numbered::new(Output::new(Box::new(file), failure.clone()), about, None))
 }
 
 /// A connection runs beside the others; above the bound it is refused.
@@ -108,9 +131,12 @@ fn accept(server: &Arc<Server>, incoming: Incoming, open: usize) {
 }
 
 impl Server {
-    /// A configuration for one connection, and what its sender sees.
-    fn config(&self) -> Result<(ServerConfig, Watch), Error> {
+    /// A configuration for the connection of a peer, and what its sender sees.
+    fn config(&self, peer: &str) -> Result<(ServerConfig, Watch), Error> {
         let watch = Watch::default();
+        if let Some(qlog) = &self.qlog {
+            watch.log(qlog.flow(peer), self.begun);
+        }
         let mut transport = self.mtu.transport();
         transport.congestion_controller_factory(watch.factory((self.governor)()?));
         let mut config = ServerConfig::with_crypto(Arc::clone(&self.tls) as _);
@@ -120,36 +146,39 @@ impl Server {
 
     async fn serve(&self, incoming: Incoming) -> Result<(), Error> {
         let peer = incoming.remote_address();
-        let (config, watch) = self.config()?;
+        let (config, watch) = self.config(&peer.to_string())?;
         let connection =
-            incoming.accept_with(Arc::new(config)).map_err(lost)?.await.map_err(lost)?;
-        let (mut reply, mut request) = connection.accept_bi().await.map_err(lost)?;
-        let name = protocol::read_text(&mut request).await.map_err(lost)?;
+            incoming.accept_with(Arc::new(config)).map_err(system)?.await.map_err(system)?;
+        let (mut reply, mut request) = connection.accept_bi().await.map_err(system)?;
+        let name = protocol::read_text(&mut request).await.map_err(system)?;
         let file = match self.open(&name) {
             Ok(file) => file,
             Err(why) => {
-                reply.write_all(&Answer::Refused(why.clone()).bytes()).await.map_err(lost)?;
+                reply.write_all(&Answer::Refused(why.clone()).bytes()).await.map_err(system)?;
                 let _ = reply.finish();
                 let _ = tokio::time::timeout(CLOSING, connection.closed()).await;
                 return Err(Error::Input(format!("{name:?}: {why}")));
             }
         };
-        let about = file.metadata().map_err(lost)?;
+        let about = file.metadata().map_err(system)?;
         let size = about.len();
         let found = Answer::Found { size, tag: tag(&about) };
-        reply.write_all(&found.bytes()).await.map_err(lost)?;
-        let from = protocol::read_number(&mut request).await.map_err(lost)?;
-        let begun = Instant::now();
+        reply.write_all(&found.bytes()).await.map_err(system)?;
+        let from = protocol::read_number(&mut request).await.map_err(system)?;
+        let begun = clock::now();
         send(&connection, &file, from.min(size)..size).await?;
-        reply.finish().map_err(lost)?;
+        reply.finish().map_err(system)?;
         // The client closes when it has all.
         match connection.closed().await {
             ConnectionError::ApplicationClosed(close)
                 if close.error_code == VarInt::from_u32(0) => {}
-            other => return Err(lost(other)),
+            other => return Err(system(other)),
         }
         let sent = size.saturating_sub(from);
-        let took = begun.elapsed();
+        let took = clock::now().since(begun);
+        if let Some(qlog) = &self.qlog {
+            qlog.flush();
+        }
         let stats = connection.path_stats(PathId::ZERO).unwrap_or_default();
         say!("{peer} {name}: {}", summary(sent, took, &watch, &stats))
     }
@@ -177,13 +206,13 @@ async fn send(
     let mut priority = 0;
     while at < part.end {
         let end = part.end.min(at + PIECE_BYTES);
-        let mut stream = connection.open_uni().await.map_err(lost)?;
+        let mut stream = connection.open_uni().await.map_err(system)?;
         priority -= 1;
-        stream.set_priority(priority).map_err(lost)?;
+        stream.set_priority(priority).map_err(system)?;
         while at < end {
             at += send_block(&mut stream, file, at, end).await?;
         }
-        stream.finish().map_err(lost)?;
+        stream.finish().map_err(system)?;
     }
     Ok(())
 }
@@ -191,17 +220,17 @@ async fn send(
 /// Reads and sends a block; returns how long it is.
 async fn send_block(stream: &mut SendStream, file: &File, at: u64, end: u64) -> Result<u64, Error> {
     let mut block = vec![0; (end - at).min(BLOCK_BYTES) as usize];
-    let read = file.read_at(&mut block, at).map_err(lost)?;
+    let read = file.read_at(&mut block, at).map_err(system)?;
     if read == 0 {
         return Err(Error::System("the file is shorter than it was".to_owned()));
     }
     block.truncate(read);
-    stream.write_chunk(Bytes::from(block)).await.map_err(lost)?;
+    stream.write_chunk(Bytes::from(block)).await.map_err(system)?;
     Ok(read as u64)
 }
 
 /// How a transfer went, on one line.
-fn summary(bytes: u64, took: Duration, watch: &Watch, stats: &PathStats) -> String {
+fn summary(bytes: u64, took: Span, watch: &Watch, stats: &PathStats) -> String {
     let seconds = took.as_secs_f64().max(1e-9);
     let rate = bytes as f64 * 8e-6 / seconds;
     let (rtt_min_ms, rtt_mean_ms) = watch.rtt_ms();
@@ -258,10 +287,6 @@ fn governor(
         let factory = Factory::new(&scheme).map_err(|error| Error::Input(error.0))?;
         Ok(Arc::new(factory))
     }))
-}
-
-fn lost(error: impl Display) -> Error {
-    Error::System(error.to_string())
 }
 
 const NO_FILE: &str = "no such file here";
