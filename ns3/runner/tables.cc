@@ -10,6 +10,7 @@ namespace {
 
 void Write(std::ostream& out, double value) { std::isfinite(value) ? out << value : out << "null"; }
 void Write(std::ostream& out, uint64_t value) { out << value; }
+void Write(std::ostream& out, const char* value) { out << '"' << value << '"'; }
 
 /// One table: a column after the other, each of a function of a row.
 template <typename Rows>
@@ -112,6 +113,7 @@ void PrintConnections(std::ostream& out, const Outcome& run) {
     table.Column("connection", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("controller", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("subflows", [](const Flow&, size_t) { return uint64_t(1); })
+        .Column("scheduler", [](const Flow&, size_t) { return ""; })
         .Column("start_s", [](const Flow& flow, size_t) { return 1e-9 * double(flow.plan.start_ns); })
         .Column("active_s", [](const Flow& flow, size_t) { return flow.ActiveS(); })
         .Column("goodput_bytes", [](const Flow& flow, size_t) { return flow.payload_delivered; })

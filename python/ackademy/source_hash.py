@@ -17,10 +17,12 @@ SIMULATED = (
     "stats/run_metrics.py",
     "backends/tables.py",
 )
+PRINTED = (*SIMULATED, "backends/printed.py", "backends/programs.py")
 MEASURING: Mapping[str, tuple[str, ...]] = {
     "sim": SIMULATED,
     "quic": SIMULATED,
-    "kernel": (*SIMULATED, "backends/kernel.py", "backends/ackademyd.py"),
+    "kernel": (*PRINTED, "backends/kernel.py"),
+    "ns3": (*PRINTED, "backends/ns3.py"),
 }
 """the sources between a backend and the files of a cell"""
 

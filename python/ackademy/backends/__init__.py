@@ -6,8 +6,9 @@ from typing import Literal, get_args
 
 from ackademy.errors import AckademyError
 
-Backend = Literal["sim", "quic", "kernel"]
-"""`sim`: the simulator; `quic`: QUIC in virtual time; `kernel`: this machine's TCP in real time"""
+Backend = Literal["sim", "quic", "kernel", "ns3"]
+"""`sim`: the simulator; `quic`: QUIC in virtual time; `kernel`: this machine's TCP in real time;
+`ns3`: ns-3's TCP"""
 REAL_TIME: tuple[Backend, ...] = ("kernel",)
 """where a run takes its duration, and a machine to itself"""
 

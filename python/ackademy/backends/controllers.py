@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
-OWN: Mapping[str, Backend] = {"kernel:": "kernel", "noq:": "quic"}
+OWN: Mapping[str, Backend] = {"kernel:": "kernel", "noq:": "quic", "ns3:": "ns3"}
 """backends that have controllers of their own, by what begins the names of those"""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackademy import _core, files, folders, lookup
-from ackademy.backends import Backend, controllers, schemes
+from ackademy.backends import Backend, controllers, ns3, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
@@ -41,6 +41,8 @@ def simulate(
         return Tables.from_core(
             _core.run_quic(scenario, seed, sample_interval_ms=sample_interval_ms, progress=progress)
         )
+    if backend == "ns3":
+        return ns3.simulate(scenario, seed, sample_interval_ms)
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
     with captures.opened() as files_of:
@@ -102,6 +104,8 @@ def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
     controllers.check(scenario.controllers, backend)
     if backend == "quic":
         _core.check_quic(scenario)
+    if backend == "ns3":
+        _core.check_ns3(scenario)
 
 
 def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:

@@ -32,7 +32,7 @@ AS_WRITTEN = "as written"
 
 SETTING = re.compile(r"\s*\w+=")
 WITH_SETTINGS = re.compile(r"(?P<cc>.+?):(?P<first>\w+=.*)")
-ALLOWED = "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME"
+ALLOWED = "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME, ns3:NAME"
 
 FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 """of a `policy.toml` that names a forest"""

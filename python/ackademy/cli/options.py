@@ -39,7 +39,9 @@ Jobs = Annotated[
 Engine = Annotated[EngineName, typer.Option(help="This machine, or a Ray cluster.")]
 BackendName = Annotated[
     Backend,
-    typer.Option(help="The simulator, QUIC in virtual time, or this machine's TCP (Linux, root)."),
+    typer.Option(
+        help="The simulator, QUIC in virtual time, this machine's TCP (Linux, root), or ns-3's."
+    ),
 ]
 Address = Annotated[
     str | None,
