@@ -40,8 +40,9 @@ Ptr<TcpSocketBase> MakeSocket(Ptr<Node> node, const FlowPlan& plan) {
     socket->SetAttribute("RcvBufSize", UintegerValue(receive));
     socket->SetAttribute("DelAckCount", UintegerValue(plan.ack_every));
     socket->SetAttribute("DelAckTimeout", TimeValue(NanoSeconds(plan.ack_delay_ns)));
-    socket->SetAttribute("MinRto", TimeValue(NanoSeconds(plan.rto_min_ns)));
-    socket->SetAttribute("ClockGranularity", TimeValue(NanoSeconds(plan.rto_tick_ns)));
+    // RFC 6298 equation 2.3, RTO = SRTT + max(G, 4 RTTVAR), with the margin for G. The least RTO is then without effect.
+    socket->SetAttribute("MinRto", TimeValue(NanoSeconds(plan.rto_margin_ns)));
+    socket->SetAttribute("ClockGranularity", TimeValue(NanoSeconds(plan.rto_margin_ns)));
     socket->SetAttribute("Timestamp", BooleanValue(plan.timestamps));
     if (plan.initial_ssthresh) {
         const uint64_t payload = plan.initial_ssthresh / plan.packet * plan.Payload();

@@ -64,7 +64,7 @@ void PrintFlows(std::ostream& out, const Outcome& run) {
     Table<Flows> table(out, "flows", run.flows);
     table.Column("flow", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("controller", [](const Flow&, size_t i) { return uint64_t(i); })
-        .Column("start_s", [](const Flow& flow, size_t) { return 1e-9 * double(flow.plan.start_ns); })
+        .Column("start_s", [](const Flow& flow, size_t) { return double(flow.plan.start_ns) / 1e9; })
         .Column("active_s", [](const Flow& flow, size_t) { return flow.ActiveS(); })
         .Column("mss_bytes", [](const Flow& flow, size_t) { return flow.plan.packet; })
         .Column("sent_packets", [](const Flow& flow, size_t) { return flow.sent; })
@@ -114,7 +114,7 @@ void PrintConnections(std::ostream& out, const Outcome& run) {
         .Column("controller", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("subflows", [](const Flow&, size_t) { return uint64_t(1); })
         .Column("scheduler", [](const Flow&, size_t) { return ""; })
-        .Column("start_s", [](const Flow& flow, size_t) { return 1e-9 * double(flow.plan.start_ns); })
+        .Column("start_s", [](const Flow& flow, size_t) { return double(flow.plan.start_ns) / 1e9; })
         .Column("active_s", [](const Flow& flow, size_t) { return flow.ActiveS(); })
         .Column("goodput_bytes", [](const Flow& flow, size_t) { return flow.payload_delivered; })
         .Column("reinjected_bytes", zero)

@@ -6,7 +6,7 @@ simulator's tables as JSON. It contains ns-3, so it is no part of this package.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ackademy import _core
@@ -15,7 +15,7 @@ from ackademy.backends.programs import ackademy_ns3
 from ackademy.backends.tables import Tables
 from ackademy.errors import Ns3Error
 
-NO_COUNTERS = {"flow": [], "name": [], "value": []}
+NO_COUNTERS: Mapping[str, list[str]] = {"flow": [], "name": [], "value": []}
 """ns-3's program has none"""
 
 
@@ -50,7 +50,7 @@ def identity() -> tuple[str, ...]:
     return (ackademy_ns3.content_hash(),)
 
 
-def _named(table: object, names: dict[str, Sequence[str]]) -> object:
+def _named(table: object, names: Mapping[str, Sequence[str]]) -> object:
     """A table with names in place of the program's numbers of flows and links."""
     if not isinstance(table, dict):
         return table
@@ -60,4 +60,6 @@ def _named(table: object, names: dict[str, Sequence[str]]) -> object:
             for column, values in table.items()
         }
     except (TypeError, IndexError) as error:
-        raise Ns3Error(f"ackademy-ns3 printed a wrong number of a flow or a link: {error}") from error
+        raise Ns3Error(
+            f"ackademy-ns3 printed a wrong number of a flow or a link: {error}"
+        ) from error

@@ -284,7 +284,7 @@ fn transport(place: &Place, sender: &SenderConfig) -> Result<String, Refused> {
         rto_min,
         rto_max: _,
         rto_initial: _,
-        rto_tick,
+        rto_tick: _,
         rack: _,
         tlp: _,
         prr,
@@ -329,8 +329,8 @@ fn transport(place: &Place, sender: &SenderConfig) -> Result<String, Refused> {
     line("initial_cwnd", initial_cwnd / packet);
     line("initial_ssthresh", none(*initial_ssthresh, WINDOW_MAX));
     line("receive_buffer", none(buffer, WINDOW_MAX));
-    line("rto_min_ns", rto_min.0);
-    line("rto_tick_ns", rto_tick.0);
+    // Linux's rule, as here: the time-out is at least so much longer than the smoothed round trip.
+    line("rto_margin_ns", rto_min.0);
     for (key, flag) in [("prr", prr), ("timestamps", timestamps), ("handshake", handshake)] {
         line(key, u64::from(*flag));
     }
