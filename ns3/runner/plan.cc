@@ -57,7 +57,6 @@ Setters OfFlow(FlowPlan& flow) {
             {"ack_delay_ns", Into(flow.ack_delay_ns)},
             {"initial_cwnd", Into(flow.initial_cwnd)},
             {"initial_ssthresh", Into(flow.initial_ssthresh)},
-            {"receive_buffer", Into(flow.receive_buffer)},
             {"rto_margin_ns", Into(flow.rto_margin_ns)},
             {"prr", Into(flow.prr)},
             {"timestamps", Into(flow.timestamps)},
