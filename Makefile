@@ -70,7 +70,7 @@ ns3: c ## our controllers in ns-3's TCP, for `--backend ns3`: build/ns3/ackademy
 	packaging/ns3.sh $(PREFIX) build/ns3
 	@echo build/ns3/ackademy-ns3
 
-guests: ## other people's controllers in build/guests: linux:bbr, linux:cubic, s2n:cubic, s2n:bbr (docs/guide/guests.md)
+guests: ## other people's controllers in build/guests: of Linux and of s2n-quic (docs/guide/guests.md)
 	@status=0; for source in linux s2n; do crates/guests/$$source/build.sh build/guests || status=$$?; done; exit $$status
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
