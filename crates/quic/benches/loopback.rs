@@ -15,7 +15,7 @@ type Done<T> = Result<T, Box<dyn Error>>;
 type Governor = Arc<dyn ControllerFactory + Send + Sync>;
 
 fn main() -> Done<()> {
-    let (mut runs, mut megabytes, mut connections) = (10, 120, 10_000);
+    let (mut runs, mut megabytes, mut connections) = (10, 400, 20_000);
     for word in std::env::args().skip(1) {
         match word.split_once('=') {
             Some(("runs", given)) => runs = given.parse()?,
@@ -24,17 +24,17 @@ fn main() -> Done<()> {
             _ => {}
         }
     }
-    beside(runs, megabytes * 1_000_000)?;
+    beside(runs, megabytes)?;
     flat(connections)
 }
 
 /// Goodput of both, run by run.
-fn beside(runs: usize, bytes: usize) -> Done<()> {
+fn beside(runs: usize, megabytes: usize) -> Done<()> {
     let (mut own, mut theirs) = (Vec::new(), Vec::new());
     println!("run cubic_mbps noq_cubic_mbps");
     for run in 1..=runs {
-        own.push(mbps(Arc::new(Factory::new(&Scheme::resolve("cubic", &[])?)?), bytes)?);
-        theirs.push(mbps(Arc::new(CubicConfig::default()), bytes)?);
+        own.push(mbps(Arc::new(Factory::new(&Scheme::resolve("cubic", &[])?)?), megabytes)?);
+        theirs.push(mbps(Arc::new(CubicConfig::default()), megabytes)?);
         println!("{run} {:.0} {:.0}", own[run - 1], theirs[run - 1]);
     }
     let (own, theirs) = (median(own), median(theirs));
@@ -47,19 +47,21 @@ fn median(mut values: Vec<f64>) -> f64 {
     f64::midpoint(values[values.len() / 2], values[(values.len() - 1) / 2])
 }
 
-fn mbps(governor: Governor, bytes: usize) -> Done<f64> {
+fn mbps(governor: Governor, megabytes: usize) -> Done<f64> {
     let (address, pin) = serve()?;
     block(async {
-        let (client, data) = (client(pin, governor)?, vec![1; bytes]);
+        let (client, data) = (client(pin, governor)?, vec![1; 1_000_000]);
         let connection = client.connect(address, "server")?.await?;
         let began = Instant::now();
         let mut stream = connection.open_uni().await?;
-        stream.write_all(&data).await?;
+        for _ in 0..megabytes {
+            stream.write_all(&data).await?;
+        }
         stream.finish()?;
         stream.stopped().await?;
         let took = began.elapsed().as_secs_f64();
         connection.close(0u8.into(), b"");
-        Ok(bytes as f64 * 8e-6 / took)
+        Ok(megabytes as f64 * 8.0 / took)
     })
 }
 
