@@ -119,8 +119,8 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=data/policies/flagship --flows 20 --rounds 2 --seconds 3
 
-bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers
-	cargo bench --quiet --package ackademy-quic --bench virtual_time
+bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers; over loopback: goodput, memory
+	cargo bench --quiet --package ackademy-quic
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap 'gap/*' --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic
