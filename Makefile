@@ -84,7 +84,7 @@ demo: build ## Kong 2018, Table 5: claims, table, HTML report (RUNS=100)
 # The Rust tests mostly wait for links and timers; meanwhile a processor builds what the Python tests need.
 test: system browser $(UV) ## the tests
 	cargo test --workspace --quiet --no-run
-	.ci/beside "$(MAKE) ackademyd python wasm" "$(MAKE) test-rust"
+	.ci/beside "$(MAKE) ackademyd python wasm ns3" "$(MAKE) test-rust"
 	$(PYTEST)
 
 test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] in Rust
@@ -93,7 +93,7 @@ test-all: ## those and the exhaustive ones: marked `slow` in Python, #[ignore] i
 test-rust: system
 	cargo test --workspace --quiet -- $(IGNORED)
 
-test-python: ackademyd python browser wasm
+test-python: ackademyd python browser wasm ns3
 	$(PYTEST)
 
 # What the Python tests need in .venv.

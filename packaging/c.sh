@@ -9,6 +9,6 @@ install -Dm755 "$built/libackademy_ffi.so" "$root/lib/libackademy.so.1"
 install -Dm644 "$built/libackademy_ffi.a" "$root/lib/libackademy.a"
 ! command -v strip >/dev/null || { strip "$root/lib/libackademy.so.1" && strip --strip-debug "$root/lib/libackademy.a"; }
 ln -sf libackademy.so.1 "$root/lib/libackademy.so"
-install -Dm644 "$source/include/ackademy.h" "$root/include/ackademy.h"
+install -CDm644 "$source/include/ackademy.h" "$root/include/ackademy.h"
 mkdir -p "$root/lib/pkgconfig"
 sed "s#@prefix@#$prefix#; s#@version@#$version#" "$source/ackademy.pc.in" >"$root/lib/pkgconfig/ackademy.pc"

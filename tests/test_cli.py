@@ -167,7 +167,10 @@ def test_bad_scenario_is_exit_2_and_one_line(tmp_path: Path, line: str, named: s
             "kernel:cubic: runs with --backend kernel alone",
         ),
         (("compare", "dumbbell.toml", "--cc", "kernel:cubic"), "--backend kernel"),
-        (("run", "dumbbell.toml", "--cc", "noq:cubic"), "--backend quic or quic-lab alone"),
+        (
+            ("run", "dumbbell.toml", "--cc", "noq:cubic"),
+            "runs with --backend quic or quic-lab alone",
+        ),
         (("gap", "dumbbell.toml", "--cc", "kernel:cubic"), "--baselines"),
         (("gap", "dumbbell.toml", "--baselines", "cubic"), "--baselines cubic: allowed"),
         (("reproduce", "nobody/table1"), "no experiment nobody/table1"),

@@ -19,8 +19,9 @@ import pytest
 
 import ackademy
 from ackademy import ControllerError, KernelError, ScenarioError
-from ackademy.backends import ackademyd
+from ackademy.backends import programs
 from ackademy.backends.kernel import REPEATS_MAX
+from ackademy.backends.programs import ackademyd
 from ackademy.backends.tables import NAMES
 from ackademy.render.kernel_notes import notes
 from ackademy.runner import engines
@@ -99,7 +100,7 @@ def test_missing_program_is_one_line_that_says_what_builds_it(
 ) -> None:
     monkeypatch.delenv("ACKADEMYD", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(ackademyd, "__file__", str(tmp_path / "a" / "b" / "c" / "ackademyd.py"))
+    monkeypatch.setattr(programs, "ROOT", tmp_path)
     with pytest.raises(KernelError, match="make ackademyd") as caught:
         ackademy.run(dumbbell, backend="kernel")
     assert "\n" not in str(caught.value)
@@ -114,9 +115,7 @@ def test_program_of_another_machine_is_one_line(dumbbell: Path, fake: Path) -> N
 def test_program_is_found_by_name_then_on_the_path_then_in_the_checkout(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(
-        ackademyd, "__file__", str(tmp_path / "python" / "x" / "y" / "ackademyd.py")
-    )
+    monkeypatch.setattr(programs, "ROOT", tmp_path)
     places = [tmp_path / "target" / "triple" / "release", tmp_path / "path", tmp_path / "named"]
     monkeypatch.delenv("ACKADEMYD", raising=False)
     monkeypatch.setenv("PATH", str(places[1]))

@@ -33,15 +33,15 @@ void Keep(T* to, T, T now) {
 
 Ptr<TcpSocketBase> MakeSocket(Ptr<Node> node, const FlowPlan& plan) {
     auto socket = DynamicCast<TcpSocketBase>(Socket::CreateSocket(node, TcpSocketFactory::GetTypeId()));
-    const uint64_t receive = plan.receive_buffer ? std::min(plan.receive_buffer, BUFFER_MAX) : BUFFER_MAX;
     socket->SetAttribute("SegmentSize", UintegerValue(plan.Payload()));
     socket->SetAttribute("InitialCwnd", UintegerValue(plan.initial_cwnd));
     socket->SetAttribute("SndBufSize", UintegerValue(BUFFER_MAX));
-    socket->SetAttribute("RcvBufSize", UintegerValue(receive));
+    socket->SetAttribute("RcvBufSize", UintegerValue(BUFFER_MAX));
     socket->SetAttribute("DelAckCount", UintegerValue(plan.ack_every));
     socket->SetAttribute("DelAckTimeout", TimeValue(NanoSeconds(plan.ack_delay_ns)));
-    socket->SetAttribute("MinRto", TimeValue(NanoSeconds(plan.rto_min_ns)));
-    socket->SetAttribute("ClockGranularity", TimeValue(NanoSeconds(plan.rto_tick_ns)));
+    // RFC 6298 equation 2.3, RTO = SRTT + max(G, 4 RTTVAR), with the margin for G. The least RTO is then without effect.
+    socket->SetAttribute("MinRto", TimeValue(NanoSeconds(plan.rto_margin_ns)));
+    socket->SetAttribute("ClockGranularity", TimeValue(NanoSeconds(plan.rto_margin_ns)));
     socket->SetAttribute("Timestamp", BooleanValue(plan.timestamps));
     if (plan.initial_ssthresh) {
         const uint64_t payload = plan.initial_ssthresh / plan.packet * plan.Payload();

@@ -55,11 +55,28 @@ void SetUp(Ptr<SimpleNetDevice> device, const LinkPlan& plan) {
     device->SetQueue(queue);
 }
 
+void AddAddress(Ptr<SimpleNetDevice> device, uint32_t interface, Ipv4Address local) {
+    device->GetNode()->GetObject<Ipv4>()->AddAddress(interface, {local, Ipv4Mask("255.255.255.252")});
+}
+
 uint32_t AddInterface(Ptr<SimpleNetDevice> device) {
     auto ipv4 = device->GetNode()->GetObject<Ipv4>();
     const uint32_t interface = ipv4->AddInterface(device);
     ipv4->SetUp(interface);
     return interface;
+}
+
+// An interface needs an address to forward packets.
+void AddressTheRest(const NodeContainer& nodes) {
+    uint32_t next = (172u << 24) + (16u << 16) + 1;
+    for (auto node = nodes.Begin(); node != nodes.End(); ++node) {
+        auto ipv4 = (*node)->GetObject<Ipv4>();
+        for (uint32_t interface = 0; interface < ipv4->GetNInterfaces(); ++interface) {
+            if (ipv4->GetNAddresses(interface) > 0) continue;
+            AddAddress(DynamicCast<SimpleNetDevice>(ipv4->GetNetDevice(interface)), interface, Ipv4Address(next));
+            next += 4;
+        }
+    }
 }
 
 } // namespace
@@ -144,6 +161,7 @@ Network::Network(const Plan& plan) : losses(plan.flows.size()) {
         }
         ends.push_back(at->second);
     }
+    AddressTheRest(m_nodes);
 }
 
 // A link of a route begins where the one before it ends; the way back begins where the way there ends.
@@ -176,11 +194,16 @@ void Network::BuildNodes(const Plan& plan) {
 }
 
 void Network::Route(const FlowPlan& flow, const Ends& own) {
-    const auto address = [](const Link& link, Ipv4Address local) {
-        link.device->GetNode()->GetObject<Ipv4>()->AddAddress(link.interface, {local, Ipv4Mask("255.255.255.252")});
-    };
-    address(links[flow.forward.front()], own.sender_address);
-    address(links[flow.reverse.front()], own.receiver_address);
+    const Link& there = links[flow.forward.front()];
+    const Link& back = links[flow.reverse.front()];
+    for (const Link* first : {&there, &back}) {
+        // ns-3's TCP takes the first address of the interface that it sends through.
+        if (first->device->GetNode()->GetObject<Ipv4>()->GetNAddresses(first->interface) > 0) {
+            throw Refused("flows that begin on one link and take different routes: allowed with ns-3 is one route");
+        }
+    }
+    AddAddress(there.device, there.interface, own.sender_address);
+    AddAddress(back.device, back.interface, own.receiver_address);
     const auto through = [this](const std::vector<uint64_t>& route, Ipv4Address to) {
         for (const uint64_t index : route) {
             const Link& link = links[index];

@@ -57,9 +57,7 @@ Setters OfFlow(FlowPlan& flow) {
             {"ack_delay_ns", Into(flow.ack_delay_ns)},
             {"initial_cwnd", Into(flow.initial_cwnd)},
             {"initial_ssthresh", Into(flow.initial_ssthresh)},
-            {"receive_buffer", Into(flow.receive_buffer)},
-            {"rto_min_ns", Into(flow.rto_min_ns)},
-            {"rto_tick_ns", Into(flow.rto_tick_ns)},
+            {"rto_margin_ns", Into(flow.rto_margin_ns)},
             {"prr", Into(flow.prr)},
             {"timestamps", Into(flow.timestamps)},
             {"handshake", Into(flow.handshake)}};

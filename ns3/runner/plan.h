@@ -38,8 +38,7 @@ struct FlowPlan {
     uint64_t ack_every = 2, ack_delay_ns = 40'000'000;
     uint64_t initial_cwnd = 10; ///< packets
     uint64_t initial_ssthresh = 0; ///< bytes; 0 for none
-    uint64_t receive_buffer = 0; ///< payload
-    uint64_t rto_min_ns = 200'000'000, rto_tick_ns = 1'000'000;
+    uint64_t rto_margin_ns = 200'000'000; ///< least that the time-out is longer than the smoothed round trip
     bool prr = true, timestamps = true;
     bool handshake = false; ///< as part of the run, and not before it
 

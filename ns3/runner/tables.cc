@@ -10,6 +10,7 @@ namespace {
 
 void Write(std::ostream& out, double value) { std::isfinite(value) ? out << value : out << "null"; }
 void Write(std::ostream& out, uint64_t value) { out << value; }
+void Write(std::ostream& out, const char* value) { out << '"' << value << '"'; }
 
 /// One table: a column after the other, each of a function of a row.
 template <typename Rows>
@@ -63,7 +64,7 @@ void PrintFlows(std::ostream& out, const Outcome& run) {
     Table<Flows> table(out, "flows", run.flows);
     table.Column("flow", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("controller", [](const Flow&, size_t i) { return uint64_t(i); })
-        .Column("start_s", [](const Flow& flow, size_t) { return 1e-9 * double(flow.plan.start_ns); })
+        .Column("start_s", [](const Flow& flow, size_t) { return double(flow.plan.start_ns) / 1e9; })
         .Column("active_s", [](const Flow& flow, size_t) { return flow.ActiveS(); })
         .Column("mss_bytes", [](const Flow& flow, size_t) { return flow.plan.packet; })
         .Column("sent_packets", [](const Flow& flow, size_t) { return flow.sent; })
@@ -112,7 +113,8 @@ void PrintConnections(std::ostream& out, const Outcome& run) {
     table.Column("connection", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("controller", [](const Flow&, size_t i) { return uint64_t(i); })
         .Column("subflows", [](const Flow&, size_t) { return uint64_t(1); })
-        .Column("start_s", [](const Flow& flow, size_t) { return 1e-9 * double(flow.plan.start_ns); })
+        .Column("scheduler", [](const Flow&, size_t) { return ""; })
+        .Column("start_s", [](const Flow& flow, size_t) { return double(flow.plan.start_ns) / 1e9; })
         .Column("active_s", [](const Flow& flow, size_t) { return flow.ActiveS(); })
         .Column("goodput_bytes", [](const Flow& flow, size_t) { return flow.payload_delivered; })
         .Column("reinjected_bytes", zero)

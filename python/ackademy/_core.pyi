@@ -25,6 +25,7 @@ __all__ = [
     "Rollouts",
     "Scenario",
     "aurora_reward",
+    "check_ns3",
     "check_quic",
     "collect_sends",
     "controllers",
@@ -34,6 +35,7 @@ __all__ = [
     "generate_trace",
     "guest_names",
     "interval_metrics",
+    "ns3_plan",
     "observation_features",
     "ranges",
     "run_quic",
@@ -871,6 +873,20 @@ def run_quic(
 
     Raises:
         ScenarioError: as `check_quic`.
+    """
+
+def check_ns3(scenario: Scenario) -> None:
+    """Refuse a scenario that ns-3's TCP cannot run.
+
+    Raises:
+        ScenarioError: naming what it asks for and what is allowed.
+    """
+
+def ns3_plan(scenario: Scenario, seed: int, *, sample_interval_ms: float = 0.0) -> str:
+    """The scenario as the program of `make ns3` reads it; arguments as those of `simulate`.
+
+    Raises:
+        ScenarioError: as `check_ns3`.
     """
 
 def observation_features() -> list[tuple[str, str, str, float, float]]:

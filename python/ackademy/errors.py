@@ -30,6 +30,10 @@ class KernelError(AckademyError):
     """The program of the kernel backend is missing, fails, or prints what is not a result."""
 
 
+class Ns3Error(AckademyError):
+    """The program of the backend `ns3` is missing, fails, or prints what is not a result."""
+
+
 class EngineError(AckademyError):
     """The cells cannot be run where they were asked to run."""
 

@@ -1,4 +1,4 @@
-"""How this package is installed, and what adds an extra to it or builds the daemon."""
+"""How this package is installed, and what adds an extra to it or builds a program."""
 
 from __future__ import annotations
 
@@ -48,6 +48,13 @@ def build_daemon() -> str:
     return (
         "a wheel has no ackademyd: it is another file of the same release, or built in a checkout"
     )
+
+
+def build_ns3() -> str:
+    """What to do where the program `ackademy-ns3` is missing."""
+    if is_checkout():
+        return f"build it with `make ns3` in {ROOT}"
+    return "a wheel has no ackademy-ns3: it is built in a checkout of the sources, `make ns3`"
 
 
 def site() -> Path:

@@ -17,12 +17,13 @@ SIMULATED = (
     "stats/run_metrics.py",
     "backends/tables.py",
 )
-EMULATED = (*SIMULATED, "backends/kernel.py", "backends/ackademyd.py")
+PRINTED = (*SIMULATED, "backends/printed.py", "backends/programs.py")
 MEASURING: Mapping[str, tuple[str, ...]] = {
     "sim": SIMULATED,
     "quic": SIMULATED,
-    "kernel": EMULATED,
-    "quic-lab": EMULATED,
+    "kernel": (*PRINTED, "backends/kernel.py"),
+    "quic-lab": (*PRINTED, "backends/kernel.py"),
+    "ns3": (*PRINTED, "backends/ns3.py"),
 }
 """the sources between a backend and the files of a cell"""
 

@@ -13,7 +13,7 @@ pub use prr::{ackademy_prr_acked, ackademy_prr_enter, ackademy_prr_sent};
 pub use rate::{
     ackademy_rate_app_limited, ackademy_rate_delivered, ackademy_rate_sample, ackademy_rate_sent,
 };
-pub use records::{Answer, Flow, LossRecord};
+pub use records::{Answer, Flow, LossRecord, PacketRecord};
 
 use ackademy::control::{Ack, Send, SendAction};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
@@ -52,6 +52,7 @@ pub extern "C" fn ackademy_sizeof(record: u32) -> usize {
         size_of::<DeliveryRate>(),
         size_of::<SentState>(),
         size_of::<Prr>(),
+        size_of::<PacketRecord>(),
     ];
     sizes.get(record as usize).copied().unwrap_or(0)
 }
@@ -191,6 +192,37 @@ pub unsafe extern "C" fn ackademy_on_send(
         })
     };
     if code == OK && action == SendAction::Hold { HOLD } else { code }
+}
+
+/// Something became of a packet.
+///
+/// # Safety
+///
+/// As [`ackademy_again`]; `packet` is a record or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ackademy_on_packet(
+    controller: *mut Governor,
+    subflow: u32,
+    packet: *const PacketRecord,
+) -> c_int {
+    let packet = unsafe { packet.as_ref() }.and_then(PacketRecord::checked);
+    let Some(packet) = packet else { return BAD_ARGUMENT };
+    let tell = |own: &mut Governor| own.call(subflow, |inner, id| inner.on_packet(id, &packet));
+    unsafe { call(controller, std::ptr::null_mut(), tell) }
+}
+
+/// 1 if the controller wants to know of each packet, else 0.
+///
+/// # Safety
+///
+/// As [`ackademy_again`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ackademy_wants_packets(
+    controller: *const Governor,
+    subflow: u32,
+) -> c_int {
+    let wants = unsafe { controller.as_ref() }.and_then(|own| own.wants_packets(subflow));
+    wants.map_or(BAD_ARGUMENT, c_int::from)
 }
 
 /// The time asked for in the last answer has come.

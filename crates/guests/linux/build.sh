@@ -5,13 +5,18 @@
 # from a folder with a kernel's sources. The library is a work under the GPL, version 2: it is for who builds it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-mkdir -p "$1" && cd "$1"
 source=${LINUX_SOURCE:-linux-source-6.1}
+if [ -d "$source" ]; then source=$(cd "$source" && pwd); fi
+mkdir -p "$1" && cd "$1"
 controllers=(bbr cubic)
 compiled=(lib/win_minmax.c)
 for name in "${controllers[@]}"; do compiled+=("net/ipv4/tcp_$name.c"); done
 wanted=(include/linux/win_minmax.h include/net/tcp.h net/ipv4/tcp_cong.c "${compiled[@]}")
 
+if [[ $source == */* && ! -d $source ]]; then
+  echo "guests: LINUX_SOURCE=$source: No such folder; allowed is one with a kernel's sources, or a package such as linux-source-6.1" >&2
+  exit 2
+fi
 if [ ! -d "$source" ]; then
   if [ ! -d "sources/$source" ]; then
     rm -rf sources/new && mkdir -p sources/new
@@ -36,7 +41,7 @@ done
 functions() { # FILE NAME...
   local file=$1 && shift
   awk -v names="$*" 'BEGIN { for (n = split(names, list, " "); n; n--) wanted[list[n]] }
-    /^[a-z].*\(/ { split($0, part, "("); n = split(part[1], word, /[ *]+/); is_wanted = word[n] in wanted && !/;$/ }
+    /^[a-z_].*\(/ { split($0, part, "("); n = split(part[1], word, /[ *]+/); is_wanted = word[n] in wanted && !/;$/ }
     is_wanted { print } /^}/ { is_wanted = 0 }' "$source/$file"
 }
 work=sources/shim && rm -rf "$work" && mkdir -p "$work"

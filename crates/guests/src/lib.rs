@@ -12,7 +12,7 @@ pub use library::Library;
 
 use abi::{Answer, HOLD, OK, RawController};
 use ackademy::control::{
-    Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, PerFlow, Send, SendAction,
+    Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, PacketEvent, PerFlow, Send, SendAction,
 };
 use ackademy::controllers;
 use ackademy::units::{Bytes, Rate, Time};
@@ -98,6 +98,20 @@ impl Controller for Guest {
 
     fn has_send_hook(&self) -> bool {
         self.library.on_send.is_some()
+    }
+
+    fn on_packet(&mut self, event: &PacketEvent) {
+        if let (Some(raw), Some(on_packet)) = (self.raw, self.library.on_packet)
+            && unsafe { on_packet(raw.as_ptr(), 0, event) } != OK
+        {
+            self.free();
+        }
+    }
+
+    fn wants_packets(&self) -> bool {
+        let wants = self.library.wants_packets.filter(|_| self.library.on_packet.is_some());
+        let asked = self.raw.zip(wants);
+        asked.is_some_and(|(raw, wants)| unsafe { wants(raw.as_ptr(), 0) } == 1)
     }
 
     fn on_timer(&mut self, now: Time) {

@@ -1,6 +1,6 @@
 //! Loads a library and finds the functions of `ackademy.h` in it.
 use crate::abi::{ABI, Answer, Flow, RawController, size_of_record};
-use ackademy::control::{Ack, FlowInfo, Loss, Send};
+use ackademy::control::{Ack, FlowInfo, Loss, PacketEvent, Send};
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
 use std::ptr::{self, NonNull};
@@ -25,6 +25,9 @@ pub struct Library {
     pub(crate) on_loss: Tell<*const Loss>,
     pub(crate) on_send: Option<Tell<*const Send>>,
     pub(crate) on_timer: Option<Tell<u64>>,
+    pub(crate) on_packet:
+        Option<unsafe extern "C" fn(*mut RawController, u32, *const PacketEvent) -> i32>,
+    pub(crate) wants_packets: Option<unsafe extern "C" fn(*const RawController, u32) -> i32>,
     pub(crate) control: Ask,
     names: Vec<String>,
 }
@@ -73,6 +76,8 @@ impl Library {
                 on_loss: required(library, path, "ackademy_on_loss")?,
                 on_send: find(library, "ackademy_on_send"),
                 on_timer: find(library, "ackademy_on_timer"),
+                on_packet: find(library, "ackademy_on_packet"),
+                wants_packets: find(library, "ackademy_wants_packets"),
                 control: required(library, path, "ackademy_control")?,
                 names: names.split(',').map(str::to_owned).collect(),
             })

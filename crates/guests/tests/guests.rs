@@ -1,12 +1,15 @@
 //! A library governs flows as the core's own controllers do, one that fails gives its flow to CUBIC, and the guests that
 //! `make guests` has built hold what every controller holds.
 #![cfg(target_os = "linux")]
-use ackademy::control::{CWND_MAX, Controller, Coupled, FlowInfo};
+use ackademy::control::{
+    Ack, CWND_MAX, Controller, Coupled, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind,
+    Send, SendAction,
+};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim::record::{FlowRow, Outcome};
 use ackademy::sim::{self, Sim};
-use ackademy::units::{Bytes, Rate};
+use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_guests::{Guest, Library};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -164,19 +167,74 @@ fn a_built_guest_uses_clean_paths_and_repeats_itself_also_beside_others() {
     }
 }
 
+/// Of a packet that was sent at the time that is its number.
+fn tell(guest: &mut Guest, now: Time, number: u64, kind: PacketEventKind) {
+    if guest.wants_packets() {
+        let (sent_at, size) = (Time(number), Bytes(1500));
+        guest.on_packet(&PacketEvent { now, number, sent_at, size, kind });
+    }
+}
+
+/// RFC 5681 section 3.1, RFC 9438 sections 4.6 and 4.8.
+#[test]
+fn a_built_cubic_lowers_its_window_for_a_loss_and_closes_it_for_a_time_out() {
+    for (source, name, library) in built().into_iter().filter(|(_, name, _)| name == "cubic") {
+        let what = format!("{source}:{name}");
+        let mut guest = Guest::new(library, &name, &support::table::ordinary_flow());
+        let (rtt, size) = (Span::from_millis(40), Bytes(1500));
+        for number in 0..10 {
+            let now = Time(number);
+            let action = guest.on_send(&Send { now, size, ..Send::default() });
+            assert_eq!(action, SendAction::Send, "{what}");
+            tell(&mut guest, now, number, PacketEventKind::Sent);
+        }
+        let first = guest.control().cwnd;
+        for number in 0..8 {
+            let (sent_at, now) = (Time(number), Time(number) + rtt);
+            tell(&mut guest, now, number, PacketEventKind::Acked);
+            let ack =
+                Ack { now, sent_at, rtt, srtt: rtt, min_rtt: rtt, acked: size, ..Ack::default() };
+            guest.on_ack(&Ack { cwnd_limited: 1, prior_inflight: first, ..ack });
+        }
+        let grown = guest.control().cwnd;
+        let (now, sent_at, lost, inflight) = (Time(9) + rtt, Time(9), size, grown);
+        let loss = Loss { now, sent_at, lost, inflight, ..Loss::default() };
+        tell(&mut guest, now, 8, PacketEventKind::Lost);
+        guest.on_loss(&loss);
+        let reduced = guest.control().cwnd;
+        let now = now + rtt * 9;
+        tell(&mut guest, now, 9, PacketEventKind::Lost);
+        guest.on_loss(&Loss { now, kind: LossKind::Timeout, ..loss });
+        let closed = guest.control().cwnd;
+        let seen = [first, grown, reduced, closed];
+        assert!(first < grown && reduced < grown && closed <= size * 2, "{what}: {seen:?}");
+        assert!(reduced.0 as f64 > 0.6 * grown.0 as f64, "{what}: {seen:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn no_sequence_of_records_breaks_a_built_guest(
-        records in prop::collection::vec((support::table::ack(), support::table::loss(), 0_u8..10), 1..200),
+        records in prop::collection::vec(
+            (support::table::ack(), support::table::loss(), 0_u8..10, 0_u64..30),
+            1..300,
+        ),
         seed in any::<u64>(),
     ) {
         for (source, name, library) in built() {
             let flow = FlowInfo { seed, ..support::table::ordinary_flow() };
             let mut guest = Guest::new(library, &name, &flow);
-            for (ack, loss, which) in &records {
-                if *which < 2 { guest.on_loss(loss) } else { guest.on_ack(ack) }
+            for (ack, loss, which, number) in &records {
+                match which {
+                    0 => guest.on_loss(loss),
+                    1..4 => tell(&mut guest, ack.now, *number, PacketEventKind::Sent),
+                    4..6 => tell(&mut guest, ack.now, *number, PacketEventKind::Acked),
+                    6 => tell(&mut guest, ack.now, *number, PacketEventKind::Lost),
+                    7 => tell(&mut guest, ack.now, *number, PacketEventKind::Discarded),
+                    _ => guest.on_ack(ack),
+                }
                 let control = guest.control();
                 prop_assert!(control.cwnd >= Bytes(1500) && control.cwnd <= CWND_MAX, "{source}:{name}");
                 prop_assert!(control.pacing_rate > Rate(0), "{source}:{name}");

@@ -17,6 +17,7 @@ mod files;
 mod forest;
 mod guests;
 mod host;
+mod ns3;
 mod policy;
 mod quic;
 mod records;
@@ -69,6 +70,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(episodes::observation_features, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::interval_metrics, module)?)?;
     module.add_function(wrap_pyfunction!(guests::guest_names, module)?)?;
+    module.add_function(wrap_pyfunction!(ns3::check_ns3, module)?)?;
+    module.add_function(wrap_pyfunction!(ns3::ns3_plan, module)?)?;
     module.add("QUIC_HASH", ackademy_quic::CODE_HASH)?;
     module.add_function(wrap_pyfunction!(quic::check_quic, module)?)?;
     module.add_function(wrap_pyfunction!(quic::run_quic, module)?)?;

@@ -25,6 +25,13 @@ impl PathOf {
     }
 }
 
+/// The path is gone, such as after a migration.
+impl Drop for PathOf {
+    fn drop(&mut self) {
+        locked(&self.shared).subflow_removed(self.id);
+    }
+}
+
 impl Controller for PathOf {
     fn on_ack(&mut self, ack: &Ack) {
         locked(&self.shared).on_ack(self.id, ack);

@@ -3,13 +3,12 @@
 //! [`Factory`] makes a controller of the core govern the connections of noq:
 //!
 //! ```
-//! use ackademy::{controllers, params::Params};
+//! use ackademy::scheme::Scheme;
 //! use noq_proto::TransportConfig;
 //! use std::sync::Arc;
 //!
-//! # fn main() -> Result<(), ackademy_quic::Refused> {
-//! let spec = controllers::find("cubic").expect("in the table");
-//! let factory = ackademy_quic::Factory::new(spec, Params::defaults(spec.params))?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = ackademy_quic::Factory::new(&Scheme::resolve("cubic", &[])?)?;
 //! let mut transport = TransportConfig::default();
 //! transport.congestion_controller_factory(Arc::new(factory));
 //! # Ok(())

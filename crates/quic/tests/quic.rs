@@ -7,6 +7,7 @@ use ackademy::controllers;
 use ackademy::params::Params;
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::sim::record::Outcome;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_quic::Factory;
@@ -244,7 +245,7 @@ fn a_coupled_controller_takes_less_beside_a_plain_flow_than_two_plain_ones() {
 #[test]
 fn a_controller_that_ignores_losses_delivers_what_the_link_carries() {
     let scenario = path("cubic", (20.0, 40.0, 4.0), 20, "");
-    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&FLOOD, Params::defaults(&[]))?));
+    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&plain(&FLOOD))?));
     let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
     quic.run_until(Time::NEVER).expect("connections stay");
     let row = &quic.finish().flows[0];
@@ -266,6 +267,10 @@ static TOLD: Mutex<Option<Told>> = Mutex::new(None);
 
 fn told<T>(act: impl FnOnce(&mut Told) -> T) -> T {
     act(TOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+}
+
+fn plain(spec: &'static Spec) -> Scheme {
+    Scheme { entry: Entry::Plain(spec), params: Params::defaults(spec.params) }
 }
 
 /// A window far beyond what a path holds.
@@ -336,7 +341,7 @@ static SPY: Spec = Spec {
 
 fn spied(scenario: &Scenario) -> (Told, Outcome) {
     told(|told| *told = Told::default());
-    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&SPY, Params::defaults(&[]))?));
+    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&plain(&SPY))?));
     let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
     quic.run_until(Time::NEVER).expect("connections stay");
     let outcome = quic.finish();
@@ -367,7 +372,7 @@ fn a_controller_is_told_what_the_table_of_the_guide_says() {
         );
     }
     told(|told| told.hold = true);
-    let error = Factory::new(&SPY, Params::defaults(&[])).expect_err("a send hook").to_string();
+    let error = Factory::new(&plain(&SPY)).expect_err("a send hook").to_string();
     assert!(error.contains("controller spy: has a send hook") && !error.contains('\n'), "{error}");
 }
 
@@ -471,8 +476,8 @@ fn the_guides_table_has_a_row_for_every_field() {
 /// noq asks for a copy of the controller when a path migrates.
 #[test]
 fn a_path_that_migrates_gets_a_controller_as_at_the_start() {
-    let cubic = controllers::find("cubic").expect("in the table");
-    let factory = Factory::new(cubic, Params::defaults(cubic.params)).expect("no hook").observed();
+    let cubic = Scheme::resolve("cubic", &[]).expect("in the table");
+    let factory = Factory::new(&cubic).expect("no hook").observed();
     let factory = std::sync::Arc::new(factory);
     #[expect(clippy::disallowed_methods, reason = "noq's clock")]
     let began = std::time::Instant::now();

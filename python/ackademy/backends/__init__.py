@@ -7,9 +7,9 @@ from typing import Literal, cast, get_args
 
 from ackademy.errors import AckademyError
 
-Backend = Literal["sim", "quic", "kernel", "quic-lab"]
+Backend = Literal["sim", "quic", "kernel", "quic-lab", "ns3"]
 """`sim`: the simulator; `quic`: QUIC in virtual time; `kernel`: this machine's TCP in real time;
-`quic-lab`: QUIC over this machine's network, in real time"""
+`quic-lab`: QUIC over this machine's network, in real time; `ns3`: ns-3's TCP"""
 REAL_TIME: tuple[Backend, ...] = ("kernel", "quic-lab")
 """where a run takes its duration, and a machine to itself"""
 TITLES: Mapping[str, str] = {

@@ -26,7 +26,7 @@ from typing import Literal
 
 import ackademy
 from ackademy import _core, installation
-from ackademy.backends import ackademyd
+from ackademy.backends.programs import ackademyd
 from ackademy.errors import KernelError
 
 Status = Literal["ok", "absent", "broken"]

@@ -6,23 +6,21 @@ simulator's tables as JSON, with how well it kept time.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from ackademy import _core
-from ackademy.backends import Backend, ackademyd
-from ackademy.backends.tables import NAMES, Columns, Tables
+from ackademy.backends import Backend, printed
+from ackademy.backends.programs import ackademyd
+from ackademy.backends.tables import Tables
 from ackademy.errors import KernelError
-from ackademy.lazy import pl
 
-Report = Mapping[str, object]
+Report = printed.Report
 T = TypeVar("T")
 
 MARGIN_S = 60.0
@@ -31,13 +29,6 @@ REPEATS_MAX = 3
 """maximum repetitions of a run whose emulator was late"""
 LATENESS = ("p50", "p99", "p99_9", "max")
 DECISION = ("p50", "p90", "p99")
-TINY = """\
-duration_s = 0.01
-[dumbbell]
-rtt_ms = 1
-bottleneck = { rate_mbps = 1 }
-[[flow]]
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +158,9 @@ def emulate(
         timeout_s = scenario.duration_s + MARGIN_S
         out = ackademyd.call(words, scenario.resolved(), scenario.origin, timeout_s)
         ackademyd.check_unchanged()
-    try:
-        report = json.loads(out)
-    except json.JSONDecodeError as error:
-        raise KernelError(f"ackademyd printed what is not JSON: {error}") from error
-    if not isinstance(report, dict):
-        raise KernelError(f"ackademyd printed {out[:40]!r}; expected an object")
-    return _tables(_get(report, "tables", dict)), KernelRun.parse(report, attempts=1)
+    report = printed.report(out, ackademyd)
+    tables = printed.tables(_get(report, "tables", dict), ackademyd)
+    return tables, KernelRun.parse(report, attempts=1)
 
 
 def emulate_in_time(
@@ -212,35 +199,6 @@ def _machine_to_itself() -> Iterator[None]:
     with ackademyd.find().open("rb") as program:
         fcntl.flock(program, fcntl.LOCK_EX)
         yield
-
-
-@cache
-def _schema() -> Mapping[str, pl.Schema]:
-    """Columns and types of the simulator's tables, from the smallest of simulations."""
-    tables = Tables.from_core(_core.simulate(_core.Scenario.parse(TINY, "tiny"), 1))
-    return {name: tables.frame(name).schema for name in NAMES}
-
-
-def _tables(columns: Report) -> Tables:
-    frames = {name: _frame(name, schema, columns) for name, schema in _schema().items()}
-    return Tables({name: _columns(frame) for name, frame in frames.items()})
-
-
-def _columns(frame: pl.DataFrame) -> Columns:
-    return {own.name: own.to_list() if own.dtype == pl.String else own.to_numpy() for own in frame}
-
-
-def _frame(name: str, schema: pl.Schema, tables: Report) -> pl.DataFrame:
-    table = _get(tables, name, dict)
-    missing = [column for column in schema if not isinstance(table.get(column), list)]
-    if missing:
-        raise KernelError(f"ackademyd printed no column {missing[0]} in table {name}")
-    try:
-        frame = pl.DataFrame({column: table[column] for column in schema}, schema=schema)
-    except (TypeError, pl.exceptions.PolarsError) as error:
-        reason = str(error).splitlines()[0]
-        raise KernelError(f"ackademyd printed a wrong table {name}: {reason}") from error
-    return frame.with_columns(pl.col(pl.Float64).fill_null(math.nan))
 
 
 def _governed(entry: object) -> Governed:

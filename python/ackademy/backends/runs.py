@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackademy import _core, files, folders, lookup
-from ackademy.backends import Backend, controllers, guests, schemes
+from ackademy.backends import Backend, controllers, guests, ns3, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
@@ -47,6 +47,8 @@ def simulate(
                 qlog=files_of.get("qlog"),
             )
         return Tables.from_core(tables)
+    if backend == "ns3":
+        return ns3.simulate(scenario, seed, sample_interval_ms)
     beside = Path(scenario.origin).parent
     classes = {name: controllers.load(name, beside) for name in python_controllers(scenario)}
     with captures.opened() as files_of:
@@ -109,6 +111,8 @@ def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
     controllers.check(scenario.controllers, backend)
     if backend in ("quic", "quic-lab"):
         _core.check_quic(scenario)
+    if backend == "ns3":
+        _core.check_ns3(scenario)
 
 
 def text_of(scenario: Path | str | Mapping[str, object]) -> tuple[str, str]:

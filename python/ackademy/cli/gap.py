@@ -94,8 +94,8 @@ def gap_command(
     plan = gap.Plan(columns, own.runs or 5, duration_s)
     found = gap.entries_of([path for _, path in scenarios_named], ours, named, plan)
     cells = [cell for entry in found for column in entry.cells.values() for cell in column]
-    real = [cell for cell in cells if cell.backend in REAL_TIME]
     virtual = [cell for cell in cells if cell.backend not in REAL_TIME]
+    real = [cell for cell in cells if cell.backend in REAL_TIME]
     before = experiments.missing(own.folder, cells)
     if virtual:
         own.run(virtual, "gap, simulating")

@@ -29,7 +29,8 @@ def run_command(
         str | None,
         typer.Option(
             help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
-            "file.py:Class, or a backend's own: kernel:NAME, noq:NAME.",
+            "file.py:Class, a backend's own: kernel:NAME, noq:NAME, ns3:NAME, or a guest: "
+            "linux:NAME, s2n:NAME.",
             autocompletion=completion.controllers,
         ),
     ] = None,
@@ -77,6 +78,8 @@ def run_command(
         ackademy run gap/random_loss --backend kernel --cc kernel:cubic
 
         ackademy run random_loss --backend quic --cc noq:cubic
+
+        ackademy run random_loss --backend ns3 --cc ns3:cubic
     """
     from ackademy.backends.captures import Captures
     from ackademy.backends.runs import read_scenario

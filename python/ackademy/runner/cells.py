@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 
 from ackademy import _core, sums, user_code
-from ackademy.backends import REAL_TIME, Backend, controllers, entries, kernel
+from ackademy.backends import REAL_TIME, Backend, controllers, entries, kernel, ns3
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import Progress, check_runnable, simulate
 from ackademy.backends.tables import data_frame
@@ -196,6 +196,8 @@ def _identity(backend: Backend) -> tuple[str, ...]:
             return (backend, *kernel.identity())
         case "quic":
             return ("quic", _core.CODE_HASH, _core.QUIC_HASH)
+        case "ns3":
+            return ("ns3", *ns3.identity())
         case _:
             return (_core.CODE_HASH,)
 

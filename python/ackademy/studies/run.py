@@ -171,7 +171,7 @@ def run(
     pcap: Pcap | Path | str | None = None,
     qlog: Path | str | None = None,
 ) -> Run:
-    """Run once: in the simulator, over QUIC, or over the TCP of this machine's kernel.
+    """Run once: in the simulator, over QUIC, in ns-3, or over the TCP of this machine's kernel.
 
     Args:
         scenario: a file, a name such as `deep_buffer`, the text of a file (anything with a line
@@ -180,12 +180,12 @@ def run(
             machine.
         cc: puts every flow under this controller: a name from `ackademy list`, one with settings
             such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
-            `kernel:NAME` on the kernel, `noq:NAME` over QUIC.
+            `kernel:NAME` on the kernel, `noq:NAME` over QUIC, `ns3:NAME` in ns-3.
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
             each of up to 100 flows, and none for more flows.
-        backend: `sim`; `quic`, in virtual time; or `kernel` and `quic-lab`, which take the
-            scenario's duration in real time.
+        backend: `sim`; `quic`, in virtual time; `ns3`, ns-3's TCP; or `kernel` and
+            `quic-lab`, which take the scenario's duration in real time.
         progress: in the simulator, called at 256 equal parts of the duration with the simulated
             seconds that are over; what it raises ends the run.
         pcap: in the simulator, a file for the packets that senders send and receive, which ends in
@@ -200,6 +200,7 @@ def run(
         ScenarioError: if the scenario is wrong.
         ControllerError: if a controller is unknown or its settings are wrong, or not of `cc`.
         KernelError: if the kernel backend is missing or fails.
+        Ns3Error: if the backend ns3 is missing or fails.
         FileError: if a file cannot be written.
         Exception: whatever a Python controller raises.
     """

@@ -17,6 +17,7 @@ mod handover;
 mod links;
 mod mptcp;
 mod network;
+pub mod ns3;
 mod pairs;
 mod portable;
 mod room;

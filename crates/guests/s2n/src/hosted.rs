@@ -1,9 +1,9 @@
 //! What s2n-quic's recovery manager does for its controllers.
 //!
-//! Lost on the way: a record names its newest packet alone, so that of several lost packets the oldest are taken; a
-//! time-out, which QUIC has not, is persistent congestion; what turns out to be spurious is not told.
+//! Lost on the way: a time-out, which QUIC has not, is persistent congestion; what turns out to be spurious is not told.
 use ackademy::control::{
-    Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, Send, SendAction,
+    Ack, CWND_MAX, Control, Controller, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind,
+    Send, SendAction,
 };
 use ackademy::rng::Rng;
 use ackademy::units::{Bytes, Rate, Time};
@@ -18,27 +18,26 @@ use s2n_quic_core::recovery::congestion_controller::{
 };
 use s2n_quic_core::recovery::{DEFAULT_INITIAL_RTT, RttEstimator};
 use s2n_quic_core::time::Timestamp;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A packet that is neither delivered nor lost.
-struct Sent<Info> {
-    number: u64,
-    at: Time,
-    bytes: u64,
-    info: Info,
-}
+/// Number, size and what the controller remembers of a packet that is lost.
+type Lost<Info> = (u64, u64, Info);
 
 /// A controller of s2n-quic.
 pub struct Hosted<C: CongestionController> {
     own: C,
     rtt: RttEstimator,
     random: Random,
-    sent: VecDeque<Sent<C::PacketInfo>>,
-    /// Of the packet that was acknowledged last, for one that was taken for lost.
-    last: Option<C::PacketInfo>,
-    number: u64,
+    /// Packets that are neither delivered nor lost, by their numbers.
+    sent: BTreeMap<u64, (Timestamp, C::PacketInfo)>,
+    /// Of the newest packet that was acknowledged last.
+    newest: Option<(Timestamp, C::PacketInfo)>,
+    /// Until the record that counts them.
+    lost: Vec<Lost<C::PacketInfo>>,
     app_limited: bool,
+    /// Its clock does not run back.
+    now: Time,
     /// When the packet that is held may leave.
     departure: Option<Time>,
     mss: u64,
@@ -53,57 +52,44 @@ impl<C: CongestionController> Hosted<C> {
             own: endpoint.new_congestion_controller(path),
             rtt: RttEstimator::new(DEFAULT_INITIAL_RTT),
             random: Random(Rng::new(flow.seed)),
-            sent: VecDeque::new(),
-            last: None,
-            number: 0,
+            sent: BTreeMap::new(),
+            newest: None,
+            lost: Vec::new(),
             app_limited: false,
+            now: flow.start,
             departure: None,
             mss: flow.mss.0,
         }
     }
 
-    /// Of the newest packet that an acknowledgement delivers; it and the oldest others, so many bytes, are done.
-    fn take_delivered(&mut self, ack: &Ack) -> Option<C::PacketInfo> {
-        let mut left = ack.acked.0;
-        if let Some(index) = self.sent.iter().position(|packet| packet.at == ack.sent_at) {
-            let newest = self.sent.remove(index)?;
-            left = left.saturating_sub(newest.bytes);
-            self.last = Some(newest.info);
-        }
-        while left > 0 && self.sent.front().is_some_and(|packet| packet.at <= ack.sent_at) {
-            let packet = self.sent.pop_front()?;
-            left = left.saturating_sub(packet.bytes);
-        }
-        self.last
+    fn at(&mut self, now: Time) -> Timestamp {
+        self.now = self.now.max(now);
+        stamp(self.now)
     }
 
-    /// So many bytes of the oldest packets are lost.
-    fn lose(&mut self, loss: &Loss, persistent: bool) {
-        let (now, mut left, mut previous) = (stamp(loss.now), loss.lost.0, None);
-        while left > 0 && self.sent.front().is_some_and(|packet| packet.at <= loss.sent_at) {
-            let Some(packet) = self.sent.pop_front() else { break };
-            left = left.saturating_sub(packet.bytes);
-            let begins = previous.is_none_or(|number| number + 1 != packet.number);
-            previous = Some(packet.number);
-            let (bytes, random) = (packet.bytes as u32, &mut self.random);
-            let own = &mut self.own;
-            own.on_packet_lost(bytes, packet.info, persistent, begins, random, now, &mut Nobody);
+    fn lose(&mut self, now: Time, persistent: bool) {
+        let (now, mut previous) = (self.at(now), None);
+        for (number, bytes, info) in std::mem::take(&mut self.lost) {
+            let begins = previous.is_none_or(|previous| previous + 1 != number);
+            previous = Some(number);
+            let (own, random) = (&mut self.own, &mut self.random);
+            own.on_packet_lost(bytes as u32, info, persistent, begins, random, now, &mut Nobody);
         }
     }
 }
 
 impl<C: CongestionController> Controller for Hosted<C> {
     fn on_ack(&mut self, ack: &Ack) {
-        let (now, sent_at) = (stamp(ack.now), stamp(ack.sent_at));
+        let now = self.at(ack.now);
         self.app_limited = ack.app_limited == 1;
-        let Some(info) = self.take_delivered(ack) else { return };
+        let Some((sent_at, info)) = self.newest else { return };
         if ack.rtt.0 > 0 {
             let (sample, space) =
                 (Duration::from_nanos(ack.rtt.0), PacketNumberSpace::ApplicationData);
             self.rtt.update_rtt(Duration::ZERO, sample, now, true, space);
             self.own.on_rtt_update(sent_at, now, &self.rtt, &mut Nobody);
         }
-        let (bytes, random) = (ack.acked.0 as usize, &mut self.random);
+        let (bytes, random) = (counted(ack.acked), &mut self.random);
         self.own.on_ack(sent_at, bytes, info, &self.rtt, random, now, &mut Nobody);
         let marked = ack.ce_marked.0.div_ceil(self.mss);
         if marked > 0 {
@@ -114,10 +100,11 @@ impl<C: CongestionController> Controller for Hosted<C> {
     fn on_loss(&mut self, loss: &Loss) {
         match loss.kind {
             LossKind::Gap if loss.lost == Bytes::ZERO => {
-                self.own.on_explicit_congestion(1, stamp(loss.now), &mut Nobody);
+                let now = self.at(loss.now);
+                self.own.on_explicit_congestion(1, now, &mut Nobody);
             }
-            LossKind::Gap | LossKind::More => self.lose(loss, false),
-            LossKind::Timeout | LossKind::TimeoutAgain => self.lose(loss, true),
+            LossKind::Gap | LossKind::More => self.lose(loss.now, false),
+            LossKind::Timeout | LossKind::TimeoutAgain => self.lose(loss.now, true),
             LossKind::Deflate | LossKind::Idle | LossKind::Spurious => {}
         }
     }
@@ -135,11 +122,33 @@ impl<C: CongestionController> Controller for Hosted<C> {
         if self.departure.is_some() {
             return SendAction::Hold;
         }
-        let (now, bytes, limited) = (stamp(send.now), send.size.0, Some(self.app_limited));
-        let info = self.own.on_packet_sent(now, bytes as usize, limited, &self.rtt, &mut Nobody);
-        self.sent.push_back(Sent { number: self.number, at: send.now, bytes, info });
-        self.number += 1;
         SendAction::Send
+    }
+
+    fn on_packet(&mut self, event: &PacketEvent) {
+        let (now, bytes) = (self.at(event.now), counted(event.size));
+        if event.kind == PacketEventKind::Sent {
+            let limited = Some(self.app_limited);
+            let info = self.own.on_packet_sent(now, bytes, limited, &self.rtt, &mut Nobody);
+            self.sent.insert(event.number, (now, info));
+            return;
+        }
+        // One that was taken for lost is not there.
+        let Some((at, info)) = self.sent.remove(&event.number) else { return };
+        match event.kind {
+            PacketEventKind::Acked => {
+                if self.newest.is_none_or(|(newest, _)| newest <= at) {
+                    self.newest = Some((at, info));
+                }
+            }
+            PacketEventKind::Lost => self.lost.push((event.number, event.size.0, info)),
+            PacketEventKind::Discarded => self.own.on_packet_discarded(bytes, &mut Nobody),
+            PacketEventKind::Sent => {}
+        }
+    }
+
+    fn wants_packets(&self) -> bool {
+        true
     }
 
     fn has_send_hook(&self) -> bool {
@@ -154,6 +163,11 @@ impl<C: CongestionController> Controller for Hosted<C> {
     fn next_timer(&self) -> Option<Time> {
         self.departure
     }
+}
+
+/// It counts in 32 bits.
+fn counted(bytes: Bytes) -> usize {
+    bytes.0.min(u64::from(u32::MAX)) as usize
 }
 
 /// The core's time; zero is no time there.

@@ -4,7 +4,9 @@
 //! what is lost on the way. The functions are those of `crates/ffi/include/ackademy.h`.
 mod hosted;
 
-use ackademy::control::{Ack, Controller, FlowInfo, Loss, LossKind, Send, SendAction};
+use ackademy::control::{
+    Ack, Controller, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind, Send, SendAction,
+};
 use ackademy::units::Time;
 use ackademy_guests::abi::{ABI, Answer, BAD_ARGUMENT, FELL_BACK, Flow, HOLD, OK, size_of_record};
 use hosted::Hosted;
@@ -115,6 +117,28 @@ unsafe extern "C" fn ackademy_on_send(
     let send = unsafe { send.as_ref() };
     let code = unsafe { call(own, subflow, answer, send, |own, send| action = own.on_send(send)) };
     if code == OK && action == SendAction::Hold { HOLD } else { code }
+}
+
+/// # Safety
+///
+/// As `ackademy.h` says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ackademy_on_packet(
+    own: *mut Own,
+    subflow: u32,
+    packet: *const PacketEvent,
+) -> i32 {
+    let kind =
+        (!packet.is_null()).then(|| unsafe { (&raw const (*packet).kind).cast::<u64>().read() });
+    let known = kind.is_some_and(|kind| kind <= PacketEventKind::Discarded as u64);
+    let packet = if known { unsafe { packet.as_ref() } } else { None };
+    let nowhere = std::ptr::null_mut();
+    unsafe { call(own, subflow, nowhere, packet, |own, packet| own.on_packet(packet)) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ackademy_wants_packets(_: *const Own, subflow: u32) -> i32 {
+    i32::from(subflow == 0)
 }
 
 #[unsafe(no_mangle)]

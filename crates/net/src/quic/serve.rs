@@ -6,7 +6,8 @@ use crate::clock;
 use crate::error::Error;
 use crate::files;
 use ackademy::controllers;
-use ackademy::params::{self, ParamValue, Params};
+use ackademy::params::ParamValue;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::units::Span;
 use ackademy_capture::qlog::Numbered;
 use ackademy_capture::{Failure, Output};
@@ -280,11 +281,10 @@ fn governor(
         Error::Input(format!("--cc {cc}: allowed is one of {}", known.join(", ")))
     })?;
     let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
-    let params = params::open(spec.params, given, &mut load)
-        .and_then(|opened| Params::resolve(spec.params, &opened))
+    let scheme = Scheme::open(Entry::Plain(spec), given, &mut load)
         .map_err(|error| Error::Input(format!("--param of {}: {error}", spec.name)))?;
     Ok(Box::new(move || {
-        let factory = Factory::new(spec, params.clone()).map_err(|error| Error::Input(error.0))?;
+        let factory = Factory::new(&scheme).map_err(|error| Error::Input(error.0))?;
         Ok(Arc::new(factory))
     }))
 }

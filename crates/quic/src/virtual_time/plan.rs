@@ -4,9 +4,7 @@ use crate::factory::MTU_MIN;
 use crate::tls::Keys;
 use crate::{Factory, Refused, Start};
 use ackademy::control::Recovery;
-use ackademy::controllers;
-use ackademy::coupled;
-use ackademy::params::Params;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use ackademy::transport::config::{Ecn, SendHook};
 use ackademy::transport::misbehaviour::Misbehaviour;
@@ -118,20 +116,16 @@ pub fn builtin(plan: &ConnectionPlan) -> Result<Governor, Refused> {
         "noq:cubic" => Arc::new(CubicConfig::default().initial_window(cwnd).clone()),
         "noq:new_reno" => Arc::new(NewRenoConfig::default().initial_window(cwnd).clone()),
         _ => {
-            let settings = coupled::settings(name).ok_or_else(|| {
-                refused(format!(
+            if Entry::find(name).is_none() {
+                return Err(refused(format!(
                     "controller {name:?}: allowed with QUIC is a controller of `ackademy list`, or one of {}",
                     NOQ_NAMES.join(", ")
-                ))
-            })?;
-            let params = Params::resolve(settings, &plan.params)
-                .map_err(|error| refused(error.to_string()))?;
-            let factory = match (controllers::find(name), coupled::find(name)) {
-                (Some(spec), _) => Factory::new(spec, params),
-                (_, Some(spec)) => Factory::coupled(spec, &params),
-                (None, None) => unreachable!("it has settings"),
-            };
-            return Ok(Governor::Core(factory.map_err(|error| refused(error.0))?));
+                )));
+            }
+            let scheme =
+                Scheme::resolve(name, &plan.params).map_err(|error| refused(error.to_string()))?;
+            let factory = Factory::new(&scheme).map_err(|error| refused(error.0))?;
+            return Ok(Governor::Core(factory));
         }
     }))
 }
