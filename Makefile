@@ -35,7 +35,7 @@ export MATURIN_PEP517_ARGS := --locked
 HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
-.PHONY: help system build ackademyd c ns3 python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
+.PHONY: help system build ackademyd c guests ns3 python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
 	results format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
@@ -69,6 +69,9 @@ ns3: c ## our controllers in ns-3's TCP, for `--backend ns3`: build/ns3/ackademy
 		{ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libns3-dev g++; }
 	packaging/ns3.sh $(PREFIX) build/ns3
 	@echo build/ns3/ackademy-ns3
+
+guests: ## other people's controllers in build/guests: linux:bbr, linux:cubic, s2n:cubic, s2n:bbr (docs/guide/guests.md)
+	@status=0; for source in linux s2n; do crates/guests/$$source/build.sh build/guests || status=$$?; done; exit $$status
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
 	@echo "build 1/2: the core as an extension module (Rust, optimised: minutes the first time), and .venv"

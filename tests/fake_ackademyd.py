@@ -1,4 +1,4 @@
-"""Stands in for `ackademyd lab run`: the simulator's tables, told as the kernel's.
+"""Stands in for `ackademyd lab run`: the simulator's tables, told as the kernel's or QUIC's.
 
 The environment says what else it does: `FAKE` names a fault, `FAKE_LOG` a file for a line per call,
 `FAKE_START=linux` starts flows as the kernel does.
@@ -27,7 +27,8 @@ def main() -> None:
     log = Path(os.environ["FAKE_LOG"])
     n_before = len(log.read_text().splitlines()) if log.exists() else 0
     with log.open("a") as file:
-        file.write(f"start {arguments.seed}\n")
+        over = "" if arguments.over == "tcp" else f" over {arguments.over}"
+        file.write(f"start {arguments.seed}{over}\n")
     fault, _, detail = os.environ.get("FAKE", "").partition("=")
     if fault == "exit":
         code, _, line = detail.partition("=")
@@ -60,6 +61,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--beside", required=True)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--sample-ms", type=float, default=0.0)
+    parser.add_argument("--over", default="tcp")
     return parser.parse_args()
 
 
@@ -75,15 +77,17 @@ def clean_up(_number: int, _frame: object) -> None:
 
 def report(arguments: argparse.Namespace, *, late: bool) -> dict[str, Any]:
     assert arguments.words == ["lab", "run", "-"]
-    start = dict(gap.KERNEL_START) if os.environ.get("FAKE_START") == "linux" else {}
+    start = (
+        dict((gap.HANDSHAKE, *gap.LINUX_START)) if os.environ.get("FAKE_START") == "linux" else {}
+    )
     origin = str(Path(arguments.beside) / "stdin.toml")
     scenario = _core.Scenario.parse(sys.stdin.read(), origin, start)
-    of_kernel = {name for name in scenario.controllers if name.startswith("kernel:")}
+    of_kernel = {name for name in scenario.controllers if name.startswith(("kernel:", "noq:"))}
     simulated = scenario.with_controller("cubic", {}) if of_kernel else scenario
     tables = _core.simulate(simulated, arguments.seed, sample_interval_ms=arguments.sample_ms)
     governed = [
         {"flow": name, "samples": 90, "decisions": 80, "fallbacks": 1, "refused": 0, "invalid": 0}
-        for name in ([] if of_kernel else tables["flows"]["flow"])
+        for name in ([] if of_kernel or arguments.over == "quic" else tables["flows"]["flow"])
     ]
     p99 = LATE_US if late else 40.0
     return {
@@ -98,7 +102,9 @@ def report(arguments: argparse.Namespace, *, late: bool) -> dict[str, Any]:
             "tun_drops": 0,
             "packets": 1000,
         },
-        "agent": {
+        "agent": None
+        if arguments.over == "quic"
+        else {
             "scheduler": "fifo",
             "interval_ms": 10.0,
             "decision_us": {"p50": 30.0, "p90": 90.0, "p99": 200.0} if governed else None,

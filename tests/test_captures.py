@@ -255,7 +255,7 @@ def test_each_place_has_its_packets(tmp_path: Path) -> None:
         (("--pcap", "a.pcapng", "--backend", "kernel"),
          "pcap on the backend kernel: allowed: on the backend sim"),
         (("--qlog", "a.sqlog", "--backend", "kernel"),
-         "qlog on the backend kernel: allowed: on the backend sim"),
+         "qlog on the backend kernel: allowed: on the backend sim or quic"),
         (("--pcap", "a.pcapng", "--set", "flow.0.sender={packet_bytes=65535}"),
          "65483 bytes of payload: allowed in a pcap are at most 65435"),
         (("--pcap", "/dev/full"), "cannot write /dev/full: No space left on device"),

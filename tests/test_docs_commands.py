@@ -20,7 +20,7 @@ INLINE = re.compile(r"`((?:ackademyd?|make) [^`]+)`")
 AS_ROOT = re.compile(r"^sudo (?:-E env \S+ )?")
 DAEMON = {
     name: "".join(path.read_text("utf-8") for path in sorted(folder.rglob("*.rs")))
-    for name in ("bench", "kernel", "lab", "link")
+    for name in ("bench", "kernel", "lab", "link", "quic")
     if (folder := ROOT / "crates" / "net" / "src" / name).is_dir()
 }
 """The sources of the commands of `ackademyd`, whose arguments are fields of structs."""

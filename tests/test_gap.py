@@ -1,4 +1,4 @@
-"""From the simulator to the kernel: what a difference is, and what the command does with it."""
+"""From one backend to others: what a difference is, and what the command does with it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ackademy.stats.intervals import Interval
 from ackademy.stats.results import Name
 from ackademy.studies.gap import report as gap_report
 from ackademy.studies.gap import study as gap
-from ackademy.studies.gap.study import Claim, Difference, Gap, Pair, difference
+from ackademy.studies.gap.study import Claim, Difference, Entry, Gap, Plan, difference
 
 TP = "throughput_mean_mbps"
 ROW = Row(Name("path", "cubic"), (), gap.METRICS)
@@ -107,7 +107,8 @@ def test_the_table_counts_the_seeds_that_a_difference_is_of() -> None:
     kernel, sim = side([11.0, 33.0, 44.0], seeds=(1, 3, 4)), side([10.0, 77.0, 30.0])
     found = difference(kernel, sim, TP)
     assert found is not None
-    measured = Gap(Pair("path", "cubic", (), ()), 1, sim, kernel, {TP: found})
+    entry = Entry("path", "cubic", {})
+    measured = Gap(entry, 1, {"sim": sim, "kernel": kernel}, {"kernel": {TP: found}})
     (row,) = gap.tables([measured]).estimates.filter(backend="kernel - sim").to_dicts()
     assert row["n"] == 2
 
@@ -125,7 +126,7 @@ def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
     ours = Measured(ROW, seeds, {TP: 0.98 * fast, rtt_ms: slow}, {})
     theirs = Measured(ROW, seeds, {TP: fast, rtt_ms: slow / 1.11}, {})
     gaps = [
-        Gap(Pair("path", name, (), ()), 1, side([]), measured, {})
+        Gap(Entry("path", name, {}), 1, {"kernel": measured}, {})
         for name, measured in (("cubic", ours), ("new_reno", ours), ("kernel:cubic", theirs))
     ]
     throughput, rtt = gap.claims(gaps)
@@ -151,33 +152,35 @@ def test_claim_compares_ours_with_the_kernels_own_of_that_name() -> None:
 def test_claim_is_undecided_where_its_interval_reaches_over_the_bound(
     observed: Interval, verdict: str
 ) -> None:
-    claim = Claim("path", "cubic", "kernel:cubic", TP, 0.03, observed)
+    claim = Claim("path", "kernel", "cubic", "kernel:cubic", TP, 0.03, observed)
     assert claim.verdict == verdict
 
 
 def test_the_simulators_side_starts_as_linux_does(dumbbell: Path) -> None:
-    (pair,) = gap.pairs([dumbbell], schemes.parse("cubic"), [], 1, 9.0)
-    (sim,), (kernel,) = pair.sim, pair.kernel
-    assert sim.overrides == (*kernel.overrides, *gap.KERNEL_START)
+    (entry,) = gap.entries_of([dumbbell], schemes.parse("cubic"), [], Plan(runs=1, duration_s=9.0))
+    (sim,), (kernel,) = entry.cells.values()
+    assert (sim.backend, kernel.backend) == ("sim", "kernel")
+    assert sim.overrides == (*kernel.overrides, gap.HANDSHAKE, *gap.LINUX_START)
 
 
 def test_scenarios_of_one_name_are_told_apart(dumbbell: Path, tmp_path: Path) -> None:
     other = tmp_path / "other" / dumbbell.name
     other.parent.mkdir()
     other.write_text(dumbbell.read_text())
-    found = gap.pairs([dumbbell, other], schemes.parse("cubic"), [], 1, None)
-    assert [pair.scenario for pair in found] == [str(dumbbell), str(other)]
+    found = gap.entries_of([dumbbell, other], schemes.parse("cubic"), [], Plan(runs=1))
+    assert [entry.scenario for entry in found] == [str(dumbbell), str(other)]
 
 
 def test_each_scheme_has_settings_of_its_own_on_both_sides(dumbbell: Path) -> None:
     words = "new_reno,cubic,cubic:beta=0.8,c=0.3"
-    found = gap.pairs([dumbbell], schemes.parse(words), ["kernel:cubic"], 1, None)
-    labels = [pair.controller for pair in found]
+    found = gap.entries_of([dumbbell], schemes.parse(words), ["kernel:cubic"], Plan(runs=1))
+    labels = [entry.controller for entry in found]
     assert labels == ["new_reno", "cubic", "cubic:beta=0.8,c=0.3", "kernel:cubic"]
     settings = {"beta": 0.8, "c": 0.3}
-    for cell in (*found[2].sim, *found[2].kernel):
-        assert (cell.controller, dict(cell.params)) == ("cubic", settings)
-    assert not any(cell.params for pair in found if pair is not found[2] for cell in pair.kernel)
+    for entry in found:
+        for (cell,) in entry.cells.values():
+            assert dict(cell.params) == (settings if entry is found[2] else {})
+    assert [cell.controller for (cell,) in found[2].cells.values()] == ["cubic", "cubic"]
 
 
 def test_command_takes_settings_per_controller(dumbbell: Path, fake: Path) -> None:
@@ -196,20 +199,22 @@ def test_gap_is_measured_from_the_tables_of_both_sides(
 ) -> None:
     monkeypatch.setenv("FAKE", "scaled=90")
     monkeypatch.setenv("FAKE_START", "linux")
-    found = gap.pairs([dumbbell], schemes.parse("cubic"), [], 2, None)
+    found = gap.entries_of([dumbbell], schemes.parse("cubic"), [], Plan(runs=2))
     folder = dumbbell.parent / "runs"
-    cells = [cell for pair in found for cell in (*pair.sim, *pair.kernel)]
+    cells = [cell for entry in found for column in entry.cells.values() for cell in column]
     run_cells(cells, folder, engines.local(1), quiet)
-    (one,) = gap.measure(found, folder)
-    assert one.differences[TP].relative.value == pytest.approx(-0.1, abs=1e-3)
-    assert one.differences["rtt_sender_ms"].absolute.value == 0.0
+    (one,) = gap.measure(found, folder, "sim")
+    (apart,) = one.differences.values()
+    sim = one.columns["sim"]
+    assert apart[TP].relative.value == pytest.approx(-0.1, abs=1e-3)
+    assert apart["rtt_sender_ms"].absolute.value == 0.0
     assert one.n_flows == 2
     summary = pl.read_parquet(next(folder.glob("*/summary.parquet")))
-    assert summary["rtt_mean_ms"].mean() in one.sim.values["rtt_sender_ms"]
+    assert summary["rtt_mean_ms"].mean() in sim.values["rtt_sender_ms"]
     links = pl.read_parquet(next(folder.glob("*/links.parquet")))
     bottleneck = links.filter(pl.col("link") == "bottleneck")
-    assert bottleneck["wait_mean_ms"].item() in one.sim.values["queue_wait_ms"]
-    assert [metric for _, metric, _ in gap.large([one])] == [TP]
+    assert bottleneck["wait_mean_ms"].item() in sim.values["queue_wait_ms"]
+    assert [found[1:3] for found in gap.large([one])] == [("kernel", TP)]
 
 
 def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: Path) -> None:
@@ -218,7 +223,7 @@ def test_command_prints_both_sides_and_writes_the_report(dumbbell: Path, fake: P
     more = ("--duration-s", "2", "--markdown", "gap.md")
     code, out, err = gap_command(*words, *more, folder=folder, fault="scaled=90")
     assert (code, err) == (0, "")
-    assert "6 runs on the kernel take about 18 s" in out
+    assert "6 runs in real time take about 18 s" in out
     for word in ("rl_tcp", "kernel:cubic", "simulator", "difference", "−10.0 ± ", "holds"):
         assert word in out
     assert "2 differences above 5 %" in out
@@ -249,7 +254,7 @@ def test_command_goes_on_where_it_was(dumbbell: Path, fake: Path) -> None:
     assert "Traceback" not in err
     code, out, _ = gap_command(*words, folder=dumbbell.parent)
     assert code == 0
-    assert "1 runs on the kernel take about 5 s" in out
+    assert "1 runs in real time take about 5 s" in out
     assert fake.read_text().count("start") == 4
 
 
@@ -290,8 +295,66 @@ def test_missing_program_stops_before_anything_runs(dumbbell: Path, tmp_path: Pa
     assert not (tmp_path / "runs").exists()
 
 
-def test_markdown_of_no_gaps_is_a_table_without_rows() -> None:
-    assert "| scenario |" in render.text(gap_report.report([], Path()))
+def test_a_report_of_no_gaps_says_so() -> None:
+    report = gap_report.report([], Path())
+    assert "0 scenarios" in render.page(report)
+    assert render.text(report) == "# \n"
+
+
+def test_every_backend_is_a_column_measured_by_the_first(dumbbell: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--baselines", "noq:cubic", "--runs", "2")
+    more = ("--backends", "sim,quic", "--csv", "gap.csv", "--markdown", "gap.md")
+    code, out, err = gap_command(*words, *more, folder=dumbbell.parent)
+    assert (code, err) == (0, "")
+    head = next(line for line in out.splitlines() if "controller" in line)
+    assert head.index("metric") < head.index("simulator") < head.index("QUIC")
+    assert "in real time" not in out
+    rows = pl.read_csv(dumbbell.parent / "gap.csv").filter(pl.col("metric") == TP)
+    found = [(row["scheme"], row["backend"]) for row in rows.to_dicts()]
+    assert found == [("cubic", "sim"), ("cubic", "quic"), ("noq:cubic", "quic"),
+                     ("cubic", "quic - sim")]  # fmt: skip
+    sim, quic, _, apart = rows["estimate"]
+    assert apart == pytest.approx(quic - sim)
+    markdown = (dumbbell.parent / "gap.md").read_text()
+    assert "| scenario | controller | simulator | QUIC | difference |" in markdown
+    assert "| dumbbell | throughput of cubic within 3 % of noq:cubic, QUIC |" in markdown
+
+
+def test_three_columns_have_a_difference_each(dumbbell: Path, fake: Path) -> None:
+    words = ("dumbbell.toml", "--cc", "cubic", "--runs", "1", "--markdown", "gap.md")
+    more = ("--backends", "quic,kernel,sim")
+    code, _, err = gap_command(*words, *more, folder=dumbbell.parent, fault="scaled=90")
+    assert (code, err) == (0, "")
+    heads = "| QUIC | kernel | kernel, difference | simulator | simulator, difference |"
+    assert heads in (dumbbell.parent / "gap.md").read_text()
+    page = next((dumbbell.parent / "reports").glob("gap-*.html")).read_text()
+    for link in re.findall(r'href="#([^"]+)"', page):
+        assert f'id="{link}"' in page
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--backends", "sim,tcp"), "--backends sim,tcp: allowed: two or more of sim, quic"),
+        (("--backends", "sim"), "--backends sim: allowed: two or more"),
+        (("--backends", "sim,sim"), "--backends sim,sim: allowed: two or more"),
+        (("--backends", "sim,quic", "--baselines", "kernel:cubic"),
+         "--baselines kernel:cubic: allowed: noq:NAME"),
+        (("--baselines", "noq:cubic"), "--baselines noq:cubic: allowed: kernel:NAME"),
+        (("--backends", "sim,quic", "--cc", "cubic,noq:cubic"), "--cc noq:cubic: is a backend's"),
+        (("--backends", "sim,quic", "--cc", "lp_tcp/L5_K1"), "controller lp_tcp: has a send hook"),
+        (("--backends", "sim,quic", "small.toml"), "packet_bytes = 600: allowed with QUIC is 1228"),
+    ],
+)  # fmt: skip
+def test_what_a_backend_cannot_run_is_refused_before_the_first_run(
+    words: tuple[str, ...], said: str, dumbbell: Path
+) -> None:
+    small = dumbbell.read_text().replace("count = 2", "count = 2\nsender = { packet_bytes = 600 }")
+    (dumbbell.parent / "small.toml").write_text(small)
+    code, _, err = gap_command("dumbbell.toml", *words, "--runs", "1", folder=dumbbell.parent)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert said in err
+    assert not (dumbbell.parent / "runs").exists()
 
 
 def test_scenarios_of_the_report_span_what_they_should() -> None:
@@ -339,30 +402,31 @@ def test_a_scheme_governs_the_flows_with_several_subflows_and_leaves_plain_tcp_i
     path = tmp_path / "mixed.toml"
     path.write_text(MIXED)
     (parsed,) = schemes.parse(scheme)
-    found = gap.pairs([path], [parsed], ["kernel:reno"], 2, None)
+    found = gap.entries_of([path], [parsed], ["kernel:reno"], Plan(runs=2))
     assert [(one.scenario, one.controller, one.flows) for one in found] == [
         ("mixed", scheme, "multipath"),
         ("mixed, tcp", scheme, "tcp"),
         ("mixed", "kernel:reno", "multipath"),
         ("mixed, tcp", "kernel:reno", "tcp"),
     ]
-    for pair in found:
-        cc = parsed.controller if pair.sim else "kernel:reno"
-        for cell in (*pair.sim, *pair.kernel):
+    for entry in found:
+        cc = parsed.controller if "sim" in entry.cells else "kernel:reno"
+        for cell in (cell for column in entry.cells.values() for cell in column):
             assert cell.scenario().controllers == [cc, cc, "new_reno"]
-    assert (found[0].sim, found[0].kernel) == (found[1].sim, found[1].kernel)
+    assert found[0].cells == found[1].cells
 
 
 def test_numbers_of_flows_with_several_subflows_leave_plain_tcp_out(tmp_path: Path) -> None:
     path = tmp_path / "mixed.toml"
     path.write_text(MIXED)
-    found = gap.pairs([path], schemes.parse("lia"), [], 1, None)
-    run_cells(found[0].sim, tmp_path, engines.local(1), quiet)
-    multipath, tcp = gap.measure([replace(one, kernel=()) for one in found], tmp_path)
+    found = gap.entries_of([path], schemes.parse("lia"), [], Plan(runs=1))
+    simulated = [replace(one, cells={"sim": one.cells["sim"]}) for one in found]
+    run_cells(found[0].cells["sim"], tmp_path, engines.local(1), quiet)
+    multipath, tcp = gap.measure(simulated, tmp_path, "sim")
     assert (multipath.n_flows, tcp.n_flows) == (2, 1)
-    flows = run(found[0].sim[0].scenario(), seed=1).metrics().flows["throughput_mbps"]
-    assert multipath.sim.value(TP) == pytest.approx(flows[:4].mean())
-    assert tcp.sim.value(TP) == pytest.approx(flows[4])
+    flows = run(found[0].cells["sim"][0].scenario(), seed=1).metrics().flows["throughput_mbps"]
+    assert multipath.columns["sim"].value(TP) == pytest.approx(flows[:4].mean())
+    assert tcp.columns["sim"].value(TP) == pytest.approx(flows[4])
 
 
 def test_a_recovery_on_the_cellular_trace_is_followed_by_the_kernels_second() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "flagship_reward",
     "flagship_team",
     "generate_trace",
+    "guest_names",
     "interval_metrics",
     "ns3_plan",
     "observation_features",
@@ -813,12 +815,20 @@ def fits(pattern: str, name: str) -> bool:
     The only pattern match of the project: every other character stands for itself.
     """
 
+def guest_names(path: Path) -> list[str]:
+    """Names of the controllers of a library that speaks `ackademy.h`; it is loaded.
+
+    Raises:
+        ControllerError: if it cannot be loaded, lacks a function or has another ABI; one line.
+    """
+
 def simulate(
     scenario: Scenario,
     seed: int,
     *,
     sample_interval_ms: float = 0.0,
     python_controllers: Mapping[str, ControllerClass] | None = None,
+    guests: Mapping[str, Path] | None = None,
     progress: Callable[[float], object] | None = None,
     pcap: _PcapFile | None = None,
     qlog: _Writable | None = None,
@@ -830,6 +840,7 @@ def simulate(
         seed: of every random choice; the same seed gives the same bytes.
         sample_interval_ms: between rows of the time series; 0 for no series.
         python_controllers: classes for the scenario's `file.py:Class` controllers.
+        guests: libraries of controllers such as `linux:bbr`, whose name there is `bbr`.
         progress: called at 256 equal parts of the duration with the simulated seconds that are
             over.
         pcap: where the packets of a point go, as pcapng.
@@ -838,7 +849,7 @@ def simulate(
     Returns:
         Columns by table: flows, counters, links, flow_series, link_series; and run, whose one
         column `is_random` says whether a random number was drawn (1, also with a controller in
-        Python) or every seed gives the same (0).
+        Python or a guest) or every seed gives the same (0).
     """
 
 def check_quic(scenario: Scenario) -> None:
@@ -854,6 +865,7 @@ def run_quic(
     *,
     sample_interval_ms: float = 0.0,
     progress: Callable[[float], object] | None = None,
+    qlog: _Writable | None = None,
 ) -> _Tables:
     """Run a scenario once over QUIC in virtual time; other threads of Python continue meanwhile.
 

@@ -22,6 +22,7 @@ MEASURING: Mapping[str, tuple[str, ...]] = {
     "sim": SIMULATED,
     "quic": SIMULATED,
     "kernel": (*PRINTED, "backends/kernel.py"),
+    "quic-lab": (*PRINTED, "backends/kernel.py"),
     "ns3": (*PRINTED, "backends/ns3.py"),
 }
 """the sources between a backend and the files of a cell"""

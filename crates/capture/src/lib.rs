@@ -1,4 +1,4 @@
-//! Packets of a simulation as files: [`Pcap`] for Wireshark, [`Qlog`] for qvis. Both are [taps](ackademy::sim::tap)
+//! Packets of a run as files: [`Pcap`] for Wireshark, [`Qlog`] for qvis. Both are [taps](ackademy::sim::tap)
 //! that write as the simulation runs, and keep no more than what is on its way.
 #![forbid(unsafe_code)]
 

@@ -150,6 +150,42 @@ pub enum SendAction {
     Hold,
 }
 
+/// Something became of one packet. Only controllers that want it are told ([`Controller::wants_packets`]).
+///
+/// Every packet is told as sent, also one that repeats another, under a number of its own. Then it is acknowledged,
+/// lost or discarded. One that was lost may be acknowledged later, as its loss was spurious; one that a probe repeats is
+/// discarded, and lost if the probe turns out to have repaired a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PacketEvent {
+    /// When that was known.
+    pub now: Time,
+    /// The packet's number: packets of a flow are counted from 0 as they are sent.
+    pub number: u64,
+    /// When it was sent.
+    pub sent_at: Time,
+    /// How much of it: all, unless a receiver acknowledges it in parts.
+    pub size: Bytes,
+    /// What.
+    pub kind: PacketEventKind,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u64)]
+pub enum PacketEventKind {
+    /// It leaves.
+    #[default]
+    Sent = 0,
+    /// It is delivered. Told before the [`Ack`] that counts it. Of a packet and its copies, the latest is.
+    Acked = 1,
+    /// It is declared lost. Told before the [`Loss`] that counts it, and after the [`Ack`] of the same acknowledgement.
+    Lost = 2,
+    /// It no longer counts as in flight, neither delivered nor lost: another repeats it, or the keys that it was sent
+    /// under are gone.
+    Discarded = 3,
+}
+
 /// What a controller allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -202,6 +238,18 @@ pub trait Controller: std::marker::Send {
     /// Whether the controller implements the send hook `on_send`. Constant over the life of the flow.
     fn has_send_hook(&self) -> bool {
         self.inner().is_some_and(Controller::has_send_hook)
+    }
+    /// Something became of a packet; called only if [`Controller::wants_packets`]. What it changes is allowed from the
+    /// next other call on.
+    fn on_packet(&mut self, event: &PacketEvent) {
+        if let Some(inner) = self.inner_mut() {
+            inner.on_packet(event);
+        }
+    }
+    /// Whether the controller wants to know of each packet. Constant over the life of the flow. Linux and the sender of
+    /// ns-2 do not tell.
+    fn wants_packets(&self) -> bool {
+        self.inner().is_some_and(Controller::wants_packets)
     }
     /// Whether the controller decides once per round trip, at the first acknowledgement that ends one: told
     /// of acknowledgements late, it decides late.
@@ -308,6 +356,16 @@ pub trait Coupled: std::marker::Send {
     /// See [`Controller::has_send_hook`].
     fn has_send_hook(&self) -> bool {
         self.inner().is_some_and(Coupled::has_send_hook)
+    }
+    /// See [`Controller::on_packet`].
+    fn on_packet(&mut self, id: SubflowId, event: &PacketEvent) {
+        if let Some(inner) = self.inner_mut() {
+            inner.on_packet(id, event);
+        }
+    }
+    /// See [`Controller::wants_packets`].
+    fn wants_packets(&self) -> bool {
+        self.inner().is_some_and(Coupled::wants_packets)
     }
     /// See [`Controller::judges_rounds`].
     fn judges_rounds(&self) -> bool {
@@ -432,6 +490,12 @@ impl Coupled for PerFlow {
     }
     fn has_send_hook(&self) -> bool {
         self.all().any(Controller::has_send_hook)
+    }
+    fn on_packet(&mut self, id: SubflowId, event: &PacketEvent) {
+        self.get_mut(id).on_packet(event);
+    }
+    fn wants_packets(&self) -> bool {
+        self.all().any(Controller::wants_packets)
     }
     fn judges_rounds(&self) -> bool {
         self.all().any(Controller::judges_rounds)

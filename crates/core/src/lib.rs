@@ -44,6 +44,8 @@ pub mod controllers;
 pub mod coupled;
 pub mod policy;
 
+pub mod scheme;
+
 pub mod sim;
 
 pub mod scenario;

@@ -202,6 +202,8 @@ pub struct ParamError {
     pub allowed: String,
 }
 
+impl std::error::Error for ParamError {}
+
 impl fmt::Display for ParamError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "`{}` = {}: allowed is {}", self.name, self.value, self.allowed)

@@ -10,6 +10,7 @@ use ackademy::coupled::Scope;
 use ackademy::params::{Param, ParamValue, Params};
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
+use ackademy::scheme::{self, Scheme};
 use ackademy::sim::Sim;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy::{controllers, coupled};
@@ -22,8 +23,6 @@ use crate::support::sender::{PATH, Path, send, tell_timer};
 use crate::support::table;
 use table::{MSS, ack, loss, number};
 
-type Build = Box<dyn Fn(&Params) -> Box<dyn Coupled>>;
-
 /// An entry of either table.
 struct Entry {
     name: &'static str,
@@ -31,7 +30,7 @@ struct Entry {
     params: &'static [Param],
     /// Of a coupled controller, what it governs.
     scope: Option<Scope>,
-    build: Build,
+    of: scheme::Entry,
 }
 
 impl Entry {
@@ -48,21 +47,20 @@ impl Entry {
 
 /// Both tables.
 fn all() -> Vec<Entry> {
-    let plain = controllers::ALL.iter().map(|&spec| Entry {
-        name: spec.name,
-        texts: [spec.about, spec.source],
-        params: spec.params,
-        scope: None,
-        build: Box::new(move |params| Box::new(controllers::per_flow(spec, params.clone()))),
-    });
-    let coupled = coupled::ALL.iter().map(|spec| Entry {
-        name: spec.name,
-        texts: [spec.about, spec.source],
-        params: spec.params,
-        scope: Some(spec.scope),
-        build: Box::new(spec.build),
-    });
-    plain.chain(coupled).collect()
+    let plain = controllers::ALL
+        .iter()
+        .map(|spec| (scheme::Entry::Plain(spec), [spec.about, spec.source], None));
+    let coupled = coupled::ALL
+        .iter()
+        .map(|spec| (scheme::Entry::Coupled(spec), [spec.about, spec.source], Some(spec.scope)));
+    let row = |(entry, texts, scope): (scheme::Entry, _, _)| Entry {
+        name: entry.name(),
+        texts,
+        params: entry.params(),
+        scope,
+        of: entry,
+    };
+    plain.chain(coupled).map(row).collect()
 }
 
 /// Windows after each call, in bytes.
@@ -79,7 +77,8 @@ struct Checked {
 
 impl Checked {
     fn new(entry: &Entry, params: &Params) -> Self {
-        let (inner, windows) = ((entry.build)(params), Windows::default());
+        let scheme = Scheme { entry: entry.of, params: params.clone() };
+        let (inner, windows) = (scheme.build(), Windows::default());
         Self { name: entry.name, inner, windows, mss: 1, present: BTreeSet::new() }
     }
 
@@ -276,6 +275,20 @@ fn the_same_seed_repeats_every_window() {
         assert_eq!(twice[0], twice[1], "{}", entry.name);
         let twice = [(); 2].map(|()| simulate(&entry, &params, &path));
         assert_eq!(twice[0], twice[1], "{} in the simulator", entry.name);
+    }
+}
+
+/// Transports begin again with the same scheme, such as on a new path.
+#[test]
+fn a_scheme_makes_controllers_as_at_the_start_whatever_became_of_those_before() {
+    let path = Path { loss_ratio: 0.001, ..PATH };
+    for entry in all() {
+        let first = run(&entry, &entry.defaults(), 6, &path);
+        let params = entry.defaults();
+        let before = Checked::after_run(&entry, &params, &path);
+        assert_eq!(run(&entry, &params, 6, &path), first, "{}", entry.name);
+        drop(before);
+        assert_eq!(run(&entry, &params, 6, &path), first, "{}", entry.name);
     }
 }
 

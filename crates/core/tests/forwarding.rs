@@ -1,7 +1,8 @@
 //! Wrappers of controllers forward every call: a controller behind a box, behind [`PerFlow`] and behind
 //! an [`AckSendHook`] gets what it gets without them.
 use ackademy::control::{
-    Ack, Control, Controller, Coupled, FlowInfo, Loss, PerFlow, Send, SendAction, SubflowId,
+    Ack, Control, Controller, Coupled, FlowInfo, Loss, PacketEvent, PerFlow, Send, SendAction,
+    SubflowId,
 };
 use ackademy::decision::AgentState;
 use ackademy::transport::send_hook::AckSendHook;
@@ -38,6 +39,12 @@ impl Controller for Probe {
     fn has_send_hook(&self) -> bool {
         true
     }
+    fn on_packet(&mut self, _: &PacketEvent) {
+        self.called("on_packet");
+    }
+    fn wants_packets(&self) -> bool {
+        true
+    }
     fn judges_rounds(&self) -> bool {
         true
     }
@@ -72,17 +79,18 @@ fn per_flow(calls: &Calls) -> PerFlow {
     })
 }
 
-/// Makes every call, except those about single packets.
+/// Makes every call but that of the send hook.
 fn call_all(wrapper: &mut dyn Coupled) {
     wrapper.subflow_added(ID, &ordinary_flow());
     wrapper.on_ack(ID, &Ack::default());
     wrapper.on_loss(ID, &Loss::default());
+    wrapper.on_packet(ID, &PacketEvent::default());
     wrapper.on_timer(ID, Time(1));
     wrapper.on_end(ID, Time(2));
     assert_eq!(wrapper.next_timer(ID), Some(Time(5)));
     assert_eq!(wrapper.agent_state(ID).map(|state| state.observation.len()), Some(3));
     assert!(wrapper.fell_back(ID));
-    assert!(wrapper.judges_rounds());
+    assert!(wrapper.judges_rounds() && wrapper.wants_packets());
     assert!(wrapper.counters(ID).contains(&("probe", 1.0)));
 }
 
@@ -132,7 +140,7 @@ fn a_boxed_controller_and_one_per_flow_get_every_call() {
     assert_eq!(wrapper.control(ID).cwnd, Bytes(9000));
     let send = Send { now: Time(3), ..Send::default() };
     assert_eq!(wrapper.on_send(ID, &send), SendAction::Hold);
-    let expected = ["on_ack", "on_loss", "on_timer", "on_end", "on_send"];
+    let expected = ["on_ack", "on_loss", "on_packet", "on_timer", "on_end", "on_send"];
     assert_eq!(*calls.lock().expect("no panic"), expected);
 }
 
@@ -143,7 +151,7 @@ fn a_controller_behind_the_send_hook_per_acknowledgement_gets_every_call() {
     call_all(&mut wrapper);
     assert!(!wrapper.has_send_hook(), "the wrapper calls the hook, not the transport");
     let calls = calls.lock().expect("no panic");
-    for name in ["on_ack", "on_loss", "on_timer", "on_end", "on_send"] {
+    for name in ["on_ack", "on_loss", "on_packet", "on_timer", "on_end", "on_send"] {
         assert!(calls.contains(&name), "{name} of {calls:?}");
     }
 }

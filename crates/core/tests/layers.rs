@@ -23,6 +23,7 @@ const LAYERS: &[&str] = &[
     "policy",
     "controllers",
     "coupled",
+    "scheme",
     "sim",
     "scenario",
     "live",

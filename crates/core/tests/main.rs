@@ -15,6 +15,7 @@ mod links;
 mod live;
 mod lives;
 mod overload;
+mod packets;
 mod peers;
 mod reported;
 mod result_names;

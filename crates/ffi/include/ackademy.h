@@ -100,6 +100,23 @@ typedef struct {
   uint64_t order;          /* its place among the packets not cumulatively acknowledged, from 1 */
 } ackademy_send;
 
+/* What became of a packet. */
+enum {
+  ACKADEMY_PACKET_SENT = 0,
+  ACKADEMY_PACKET_ACKED = 1,    /* told before the ackademy_ack that counts it */
+  ACKADEMY_PACKET_LOST = 2,     /* told before the ackademy_loss that counts it */
+  ACKADEMY_PACKET_DISCARDED = 3 /* no longer in flight, neither delivered nor lost */
+};
+
+/* One packet, for controllers that want to know of each. */
+typedef struct {
+  uint64_t now;
+  uint64_t number; /* packets of a flow are counted from 0 as they are sent */
+  uint64_t sent_at;
+  uint64_t size;
+  uint64_t kind;
+} ackademy_packet;
+
 /* What is allowed until the next answer. */
 typedef struct {
   uint64_t cwnd;
@@ -134,10 +151,14 @@ enum {
   ACKADEMY_RECORD_ANSWER,
   ACKADEMY_RECORD_RATE,
   ACKADEMY_RECORD_SENT,
-  ACKADEMY_RECORD_PRR
+  ACKADEMY_RECORD_PRR,
+  ACKADEMY_RECORD_PACKET
 };
 uint32_t ackademy_abi(void);
 size_t ackademy_sizeof(uint32_t record);
+
+/* The names of its controllers, separated by commas. */
+const char *ackademy_names(void);
 
 /* A controller by its name in `ackademy list`. `settings` is such as "beta=0.8,hystart=off", or NULL; values with
  * commas are not possible. Names of files are relative to the working directory. If there is no such controller, the
@@ -163,6 +184,9 @@ int ackademy_on_loss(ackademy_controller *controller, uint32_t subflow, const ac
                      ackademy_answer *answer);
 int ackademy_on_send(ackademy_controller *controller, uint32_t subflow, const ackademy_send *send,
                      ackademy_answer *answer);
+/* Only if the controller wants packets (1; else 0). What it changes is in the next answer. */
+int ackademy_on_packet(ackademy_controller *controller, uint32_t subflow, const ackademy_packet *packet);
+int ackademy_wants_packets(const ackademy_controller *controller, uint32_t subflow);
 int ackademy_on_timer(ackademy_controller *controller, uint32_t subflow, uint64_t now, ackademy_answer *answer);
 
 /* The present answer, such as the first. */

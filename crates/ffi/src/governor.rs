@@ -1,9 +1,9 @@
 //! A controller, its subflows, and the CUBIC that takes over if it panics.
 use crate::records::{Answer, Flow};
-use crate::settings::{self, Entry};
+use crate::settings;
 use ackademy::control::{Control, Coupled, FlowInfo, PerFlow, SubflowId};
 use ackademy::controllers;
-use ackademy::params::Params;
+use ackademy::scheme::Scheme;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Memory grows with the largest number of a subflow.
@@ -11,8 +11,7 @@ const SUBFLOWS_MAX: u32 = 1 << 16;
 
 /// What C knows as `ackademy_controller`.
 pub struct Governor {
-    entry: Entry,
-    params: Params,
+    scheme: Scheme,
     inner: Box<dyn Coupled>,
     /// CUBIC for the same subflows, made before it is needed: to make it then could panic again.
     spare: Option<Box<dyn Coupled>>,
@@ -44,16 +43,16 @@ impl Governor {
     /// With subflow 0 of connection 0.
     pub(crate) fn new(name: &str, settings: &str, flow: &Flow) -> Result<Self, String> {
         let flow = flow.checked().map_err(|error| format!("flow: {error}"))?;
-        let (entry, params) = settings::parse(name, settings)?;
-        Ok(Self::of(entry, params.clone(), entry.build(&params), &flow))
+        Ok(Self::of(settings::parse(name, settings)?, &flow))
     }
 
-    fn of(entry: Entry, params: Params, mut inner: Box<dyn Coupled>, flow: &FlowInfo) -> Self {
+    fn of(scheme: Scheme, flow: &FlowInfo) -> Self {
+        let mut inner = scheme.build();
         let mut spare: Box<dyn Coupled> = Box::new(PerFlow::new(controllers::fallback));
         for governor in [&mut inner, &mut spare] {
             add(&mut **governor, SubflowId(0), 0, flow);
         }
-        Self { entry, params, inner, spare: Some(spare), subflows: vec![Some(*flow)] }
+        Self { scheme, inner, spare: Some(spare), subflows: vec![Some(*flow)] }
     }
 
     /// A fresh one; `None` if the flow is not allowed, or if none is given and subflow 0 has left.
@@ -62,8 +61,7 @@ impl Governor {
             Some(flow) => flow.checked().ok()?,
             None => self.subflow(0)?,
         };
-        let inner = self.entry.build(&self.params);
-        Some(Self::of(self.entry, self.params.clone(), inner, &flow))
+        Some(Self::of(self.scheme.clone(), &flow))
     }
 
     pub(crate) fn join(&mut self, subflow: u32, connection: u32, flow: &Flow) -> Called {
@@ -134,6 +132,12 @@ impl Governor {
         self.subflow(subflow)?;
         let own = guard(|| self.inner.fell_back(SubflowId(subflow))).unwrap_or(true);
         Some(own || self.spare.is_none())
+    }
+
+    /// Whether the controller wants to know of each packet; `None` if there is no such subflow.
+    pub(crate) fn wants_packets(&self, subflow: u32) -> Option<bool> {
+        self.subflow(subflow)?;
+        Some(guard(|| self.inner.wants_packets()).unwrap_or(false))
     }
 
     fn subflow(&self, subflow: u32) -> Option<FlowInfo> {

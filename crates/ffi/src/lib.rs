@@ -13,14 +13,15 @@ pub use prr::{ackademy_prr_acked, ackademy_prr_enter, ackademy_prr_sent};
 pub use rate::{
     ackademy_rate_app_limited, ackademy_rate_delivered, ackademy_rate_sample, ackademy_rate_sent,
 };
-pub use records::{Answer, Flow, LossRecord};
+pub use records::{Answer, Flow, LossRecord, PacketRecord};
 
 use ackademy::control::{Ack, Send, SendAction};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
 use ackademy::transport::prr::Prr;
 use ackademy::units::Time;
 use governor::{Called, guard};
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::OnceLock;
 
 /// Changes when a record or a function does.
 pub const ABI: u32 = 1;
@@ -51,8 +52,16 @@ pub extern "C" fn ackademy_sizeof(record: u32) -> usize {
         size_of::<DeliveryRate>(),
         size_of::<SentState>(),
         size_of::<Prr>(),
+        size_of::<PacketRecord>(),
     ];
     sizes.get(record as usize).copied().unwrap_or(0)
+}
+
+/// The names of the controllers, separated by commas.
+#[unsafe(no_mangle)]
+pub extern "C" fn ackademy_names() -> *const c_char {
+    static NAMES: OnceLock<CString> = OnceLock::new();
+    NAMES.get_or_init(|| CString::new(settings::names()).unwrap_or_default()).as_ptr()
 }
 
 /// A controller and its subflow 0; NULL, and a line in `err`, if there is none.
@@ -183,6 +192,37 @@ pub unsafe extern "C" fn ackademy_on_send(
         })
     };
     if code == OK && action == SendAction::Hold { HOLD } else { code }
+}
+
+/// Something became of a packet.
+///
+/// # Safety
+///
+/// As [`ackademy_again`]; `packet` is a record or NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ackademy_on_packet(
+    controller: *mut Governor,
+    subflow: u32,
+    packet: *const PacketRecord,
+) -> c_int {
+    let packet = unsafe { packet.as_ref() }.and_then(PacketRecord::checked);
+    let Some(packet) = packet else { return BAD_ARGUMENT };
+    let tell = |own: &mut Governor| own.call(subflow, |inner, id| inner.on_packet(id, &packet));
+    unsafe { call(controller, std::ptr::null_mut(), tell) }
+}
+
+/// 1 if the controller wants to know of each packet, else 0.
+///
+/// # Safety
+///
+/// As [`ackademy_again`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ackademy_wants_packets(
+    controller: *const Governor,
+    subflow: u32,
+) -> c_int {
+    let wants = unsafe { controller.as_ref() }.and_then(|own| own.wants_packets(subflow));
+    wants.map_or(BAD_ARGUMENT, c_int::from)
 }
 
 /// The time asked for in the last answer has come.

@@ -1,5 +1,7 @@
 //! Records that are C's own. `Ack` and `Send` are the core's: every bit pattern of their fields is a number.
-use ackademy::control::{Control, FlowInfo, Loss, LossKind, Recovery};
+use ackademy::control::{
+    Control, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind, Recovery,
+};
 use ackademy::params::ParamError;
 use ackademy::units::{Bytes, Time};
 
@@ -86,6 +88,39 @@ impl LossRecord {
     }
 }
 
+/// [`PacketEvent`] with a number for its kind: C may pass any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PacketRecord {
+    /// See [`PacketEvent`].
+    pub now: u64,
+    /// See [`PacketEvent`].
+    pub number: u64,
+    /// See [`PacketEvent`].
+    pub sent_at: u64,
+    /// See [`PacketEvent`].
+    pub size: u64,
+    /// A number of [`PacketEventKind`].
+    pub kind: u64,
+}
+
+/// In the order of their numbers.
+const PACKET_KINDS: [PacketEventKind; 4] = [
+    PacketEventKind::Sent,
+    PacketEventKind::Acked,
+    PacketEventKind::Lost,
+    PacketEventKind::Discarded,
+];
+
+impl PacketRecord {
+    /// The core's record; `None` for a kind that there is not.
+    pub(crate) fn checked(&self) -> Option<PacketEvent> {
+        let kind = *PACKET_KINDS.get(usize::try_from(self.kind).ok()?)?;
+        let (now, sent_at) = (Time(self.now), Time(self.sent_at));
+        Some(PacketEvent { now, number: self.number, sent_at, size: Bytes(self.size), kind })
+    }
+}
+
 /// What is allowed, and when to call again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -122,7 +157,17 @@ mod tests {
             let record = LossRecord { kind: number as u64, lost: 7, ..LossRecord::default() };
             assert_eq!(record.checked(), Some(Loss { kind, lost: Bytes(7), ..Loss::default() }));
         }
+        for (number, kind) in PACKET_KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, number);
+            let record = PacketRecord { kind: number as u64, size: 7, ..PacketRecord::default() };
+            let size = Bytes(7);
+            assert_eq!(
+                record.checked(),
+                Some(PacketEvent { kind, size, ..PacketEvent::default() })
+            );
+        }
         for kind in [KINDS.len() as u64, 1 << 32, u64::MAX] {
+            assert_eq!(PacketRecord { kind, ..PacketRecord::default() }.checked(), None);
             assert_eq!(LossRecord { kind, ..LossRecord::default() }.checked(), None);
         }
     }

@@ -1,47 +1,23 @@
 //! Names and settings as text: `cubic`, `beta=0.8,fast_convergence=off`.
-use ackademy::control::{Coupled, Spec};
-use ackademy::params::{self, Param, ParamValue, Params};
+use ackademy::params::ParamValue;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::{controllers, coupled};
 use std::fs::File;
 use std::io::Read as _;
 
-/// An entry of the table of plain controllers or of that of coupled ones.
-#[derive(Clone, Copy)]
-pub(crate) enum Entry {
-    Plain(&'static Spec),
-    Coupled(&'static coupled::Spec),
+/// Of both tables.
+pub(crate) fn names() -> String {
+    let plain = controllers::ALL.iter().map(|spec| spec.name);
+    plain.chain(coupled::ALL.iter().map(|spec| spec.name)).collect::<Vec<_>>().join(",")
 }
 
-impl Entry {
-    fn find(name: &str) -> Result<Self, String> {
-        let plain = controllers::find(name).map(Self::Plain);
-        let refused = || format!("controller {name}: allowed is {}", coupled::all_names());
-        plain.or_else(|| coupled::find(name).map(Self::Coupled)).ok_or_else(refused)
-    }
-
-    fn params(self) -> &'static [Param] {
-        match self {
-            Self::Plain(spec) => spec.params,
-            Self::Coupled(spec) => spec.params,
-        }
-    }
-
-    pub(crate) fn build(self, params: &Params) -> Box<dyn Coupled> {
-        match self {
-            Self::Plain(spec) => Box::new(controllers::per_flow(spec, params.clone())),
-            Self::Coupled(spec) => (spec.build)(params),
-        }
-    }
-}
-
-/// The entry of this name and its settings; files are read.
-pub(crate) fn parse(name: &str, settings: &str) -> Result<(Entry, Params), String> {
-    let entry = Entry::find(name)?;
+/// The controller of this name with its settings; files are read.
+pub(crate) fn parse(name: &str, settings: &str) -> Result<Scheme, String> {
+    let unknown = || format!("controller {name}: allowed is {}", coupled::all_names());
+    let entry = Entry::find(name).ok_or_else(unknown)?;
     let words = settings.split(',').map(str::trim).filter(|word| !word.is_empty());
     let given = words.map(setting).collect::<Result<Vec<_>, _>>()?;
-    let refused = |error| format!("{name}: {error}");
-    let opened = params::open(entry.params(), &given, &mut load).map_err(refused)?;
-    Ok((entry, Params::resolve(entry.params(), &opened).map_err(refused)?))
+    Scheme::open(entry, &given, &mut load).map_err(|error| format!("{name}: {error}"))
 }
 
 fn setting(word: &str) -> Result<(String, ParamValue), String> {

@@ -1,9 +1,9 @@
 //! What a C compiler makes of `include/ackademy.h` is what Rust has, and a C program governs a flow by it.
 #![cfg(target_os = "linux")]
-use ackademy::control::{Ack, LossKind, Send};
+use ackademy::control::{Ack, LossKind, PacketEventKind, Send};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
 use ackademy::transport::prr::Prr;
-use ackademy_ffi::{Answer, Flow, LossRecord};
+use ackademy_ffi::{Answer, Flow, LossRecord, PacketRecord};
 use std::fmt::Write as _;
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ macro_rules! layout {
 }
 
 /// In the order of `ACKADEMY_RECORD_`.
-fn layouts() -> [Layout; 8] {
+fn layouts() -> [Layout; 9] {
     [
         layout!("flow", Flow { mss, initial_cwnd, initial_ssthresh, paces, start, seed }),
         layout!(
@@ -61,8 +61,16 @@ fn layouts() -> [Layout; 8] {
         ("rate", size_of::<DeliveryRate>(), vec![("opaque", 0)]),
         ("sent", size_of::<SentState>(), vec![("opaque", 0)]),
         layout!("prr", Prr { recover_fs, delivered, out, budget }),
+        layout!("packet", PacketRecord { now, number, sent_at, size, kind }),
     ]
 }
+
+const PACKET_KINDS: [(&str, PacketEventKind); 4] = [
+    ("PACKET_SENT", PacketEventKind::Sent),
+    ("PACKET_ACKED", PacketEventKind::Acked),
+    ("PACKET_LOST", PacketEventKind::Lost),
+    ("PACKET_DISCARDED", PacketEventKind::Discarded),
+];
 
 const KINDS: [(&str, LossKind); 7] = [
     ("GAP", LossKind::Gap),
@@ -133,6 +141,10 @@ fn the_header_has_the_records_of_rust_field_by_field() {
             let _ = writeln!(code, "SHOW(offsetof(ackademy_{record}, {name}), 0, 0);");
             let _ = writeln!(expected, "{offset} 0 0");
         }
+    }
+    for (name, kind) in PACKET_KINDS {
+        let _ = writeln!(code, "SHOW(ACKADEMY_{name}, 0, 0);");
+        let _ = writeln!(expected, "{} 0 0", kind as u64);
     }
     for (name, kind) in KINDS {
         let _ = writeln!(code, "SHOW(ACKADEMY_{name}, 0, 0);");

@@ -1,5 +1,5 @@
 //! Everything that touches a socket, a clock or the kernel: the congestion-control daemon, the link
-//! emulator, and the lab that runs scenario files on real TCP. Linux only.
+//! emulator, the lab that runs scenario files on real TCP and QUIC, and files over QUIC. Linux only.
 // They panic where what they print cannot be written; `say!` and `note!` do not.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -33,6 +33,7 @@ pub mod namespace;
 pub mod output;
 mod paths;
 mod priority;
+pub mod quic;
 #[cfg(test)]
 #[path = "../tests/common/require.rs"]
 mod require;

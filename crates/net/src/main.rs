@@ -1,6 +1,6 @@
 //! `ackademyd`: Ackademy's controllers on the kernel's TCP, a link emulator, and a lab of network
 //! namespaces.
-use ackademy_net::{bench, kernel, lab, licenses, link, manual, note};
+use ackademy_net::{bench, kernel, lab, licenses, link, manual, note, quic};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -19,6 +19,8 @@ enum Command {
     Link(Box<link::cli::Arguments>),
     /// Run scenario files in network namespaces with an emulated network between them
     Lab(lab::cli::Arguments),
+    /// Serve and fetch files over QUIC, under a controller of this project
+    Quic(quic::Arguments),
     /// Measure the cost of a controller in user space, beside the kernel's own CUBIC
     Bench(bench::Arguments),
     /// Print the manual's pages, for man(1)
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Command::Kernel(arguments) => kernel::cli::run(arguments),
         Command::Link(arguments) => link::cli::run(*arguments),
         Command::Lab(arguments) => lab::cli::run(arguments),
+        Command::Quic(arguments) => quic::run(arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Man(arguments) => manual::run(&arguments, Arguments::command()),
         Command::Licenses => licenses::run(),

@@ -59,8 +59,16 @@ fn no_help_advises_what_the_documentation_forbids() {
 
 #[test]
 fn every_command_that_runs_something_has_examples() {
-    for words in [&["kernel"][..], &["link"], &["lab", "run"], &["lab", "up"], &["bench"], &["man"]]
-    {
+    for words in [
+        &["kernel"][..],
+        &["link"],
+        &["lab", "run"],
+        &["lab", "up"],
+        &["quic", "serve"],
+        &["quic", "fetch"],
+        &["bench"],
+        &["man"],
+    ] {
         let help = said(&ackademyd(&[words, &["--help"]].concat()));
         assert!(help.contains("Examples:\n  ackademyd "), "{words:?}: {help}");
     }
@@ -70,7 +78,16 @@ fn every_command_that_runs_something_has_examples() {
 fn every_command_has_a_page_in_the_manual() {
     let folder = Folder::new("man");
     assert!(ackademyd(&["man", "--to", folder.text()]).status.success());
-    for page in ["", "-kernel", "-kernel-status", "-kernel-remove", "-link", "-lab-run", "-bench"] {
+    for page in [
+        "",
+        "-kernel",
+        "-kernel-status",
+        "-kernel-remove",
+        "-link",
+        "-lab-run",
+        "-quic-serve",
+        "-bench",
+    ] {
         let file = folder.0.join(format!("ackademyd{page}.1"));
         let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file:?}: {error}"));
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}: {text}");
@@ -157,17 +174,17 @@ fn an_output_that_cannot_be_written_is_refused_before_the_run() {
 }
 
 /// A folder of its own, gone when dropped.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(label: &str) -> Self {
+    pub(crate) fn new(label: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("ackademyd-cli-{label}-{}", std::process::id()));
         fs::create_dir(&path).expect("a folder to write in");
         Self(path)
     }
 
-    fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         Path::to_str(&self.0).expect("of letters")
     }
 }

@@ -1,4 +1,5 @@
-//! The lab: scenarios on this machine's TCP, one at a time.
+//! The lab: scenarios on this machine's TCP, and on QUIC, one at a time.
 mod common;
 mod lab_cleanup;
+mod lab_quic;
 mod lab_run;

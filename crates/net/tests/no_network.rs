@@ -1,4 +1,4 @@
-//! Tests that need no network: what the program says, its licences, what tests require, and the emulator
+//! Tests that need no network but the loopback device: what the program says, its licences, what tests require, and the emulator
 //! and the controllers fed by hand. One program, because it takes less to build than one for each file.
 mod attempts;
 mod cli;
@@ -13,6 +13,7 @@ mod files;
 mod kernel_batching;
 mod licenses;
 mod link_fabric;
+mod quic_files;
 mod require;
 
 use std::fs;

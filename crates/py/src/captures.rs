@@ -98,13 +98,14 @@ fn place(at: &str, network: &NetworkPlan) -> PyResult<At> {
 }
 
 /// A file of Python, written to from any thread.
-struct PyFile {
+pub struct PyFile {
     file: Py<PyAny>,
     failure: Failure,
 }
 
 impl PyFile {
-    fn output(file: Py<PyAny>, failure: &Failure) -> Output {
+    /// As what a capture writes to; an error is kept for Python.
+    pub fn output(file: Py<PyAny>, failure: &Failure) -> Output {
         let file = Self { file, failure: failure.clone() };
         // What went wrong is kept as Python has it.
         Output::new(Box::new(file), ackademy_capture::Failure::default())

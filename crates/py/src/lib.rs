@@ -15,6 +15,7 @@ mod episodes;
 mod errors;
 mod files;
 mod forest;
+mod guests;
 mod host;
 mod ns3;
 mod policy;
@@ -68,6 +69,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(catalogue::schema, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::observation_features, module)?)?;
     module.add_function(wrap_pyfunction!(episodes::interval_metrics, module)?)?;
+    module.add_function(wrap_pyfunction!(guests::guest_names, module)?)?;
     module.add_function(wrap_pyfunction!(ns3::check_ns3, module)?)?;
     module.add_function(wrap_pyfunction!(ns3::ns3_plan, module)?)?;
     module.add("QUIC_HASH", ackademy_quic::CODE_HASH)?;

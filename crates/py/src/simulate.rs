@@ -3,6 +3,7 @@ use crate::captures::{Captures, PcapFile};
 use crate::controller::{Failure, PyController};
 use crate::coupled_controller::{PyCoupled, is_coupled};
 use crate::errors;
+use crate::guests::{Guests, guest};
 use crate::scenario::Scenario;
 use crate::tables;
 use ackademy::control::{Coupled, PerFlow};
@@ -21,13 +22,14 @@ type Classes = BTreeMap<String, Py<PyAny>>;
 
 /// Runs one simulation; other Python threads run meanwhile unless a controller is Python's.
 #[pyfunction]
-#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, progress=None, pcap=None, qlog=None))]
+#[pyo3(signature = (scenario, seed, *, sample_interval_ms=0.0, python_controllers=None, guests=None, progress=None, pcap=None, qlog=None))]
 #[allow(clippy::too_many_arguments, reason = "each has its name in Python")]
 pub fn simulate<'py>(
     scenario: &Bound<'py, Scenario>,
     seed: u64,
     sample_interval_ms: f64,
     python_controllers: Option<Classes>,
+    guests: Option<Guests>,
     progress: Option<Py<PyAny>>,
     pcap: Option<PcapFile>,
     qlog: Option<Py<PyAny>>,
@@ -41,7 +43,9 @@ pub fn simulate<'py>(
     let failure = Failure::default();
     let name = scenario.get().core.name();
     let captures = Captures::new(pcap, qlog, format!("{name}, seed {seed}"), &failure);
-    let run = Run { network: &network, seed: Seed(seed), failure: &failure, reached: &reached };
+    let guests = guests.unwrap_or_default();
+    let (network, guests, seed) = (&network, &guests, Seed(seed));
+    let run = Run { network, guests, seed, failure: &failure, reached: &reached };
     let (outcome, drawn) = if let Some(classes) = python_controllers {
         // What a controller in Python draws is not seen here.
         (run.to_end(&classes, captures)?, true)
@@ -50,7 +54,8 @@ pub fn simulate<'py>(
         let (outcome, drawn) = py.detach(|| watched(work));
         (outcome?, drawn)
     };
-    with_randomness(tables::to_python(py, outcome)?, drawn)
+    // What a guest draws is not seen either.
+    with_randomness(tables::to_python(py, outcome)?, drawn || !guests.is_empty())
 }
 
 /// A scenario's network, with a row of time series every `sample_interval_ms`, if that is above 0.
@@ -83,6 +88,7 @@ const CHECKS: u64 = 256;
 /// A run that is to be made.
 struct Run<'a> {
     network: &'a NetworkPlan,
+    guests: &'a Guests,
     seed: Seed,
     failure: &'a Failure,
     reached: &'a (dyn Fn(&Sim) -> PyResult<()> + Sync),
@@ -90,9 +96,9 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn to_end(&self, classes: &Classes, captures: Captures) -> PyResult<Outcome> {
-        let Self { network, seed, failure, reached } = self;
+        let Self { network, guests, seed, failure, reached } = self;
         let mut build = |plan: &ConnectionPlan| {
-            controller(plan, classes, failure).map(|built| captures.wrap(built))
+            controller(plan, classes, guests, failure).map(|built| captures.wrap(built))
         };
         let mut sim = Sim::new(network, *seed, &mut build)?;
         captures.tap(&mut sim, network, *seed)?;
@@ -136,8 +142,12 @@ pub fn stop_on_signal(py: Python<'_>) -> PyResult<()> {
 fn controller(
     plan: &ConnectionPlan,
     classes: &Classes,
+    guests: &Guests,
     failure: &Failure,
 ) -> PyResult<Box<dyn Coupled>> {
+    if let Some(path) = guests.get(&plan.controller) {
+        return guest(&plan.controller, path);
+    }
     let Some(class) = classes.get(&plan.controller) else {
         return sim::builtin(plan).map_err(|error| errors::controller(&plan.controller, error));
     };

@@ -1,6 +1,8 @@
 //! A coupled controller as one controller per path, which is what noq asks for.
 use crate::factory::locked;
-use ackademy::control::{Ack, Control, Controller, Coupled, FlowInfo, Loss, SubflowId};
+use ackademy::control::{
+    Ack, Control, Controller, Coupled, FlowInfo, Loss, PacketEvent, SubflowId,
+};
 use ackademy::units::Time;
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +25,13 @@ impl PathOf {
     }
 }
 
+/// The path is gone, such as after a migration.
+impl Drop for PathOf {
+    fn drop(&mut self) {
+        locked(&self.shared).subflow_removed(self.id);
+    }
+}
+
 impl Controller for PathOf {
     fn on_ack(&mut self, ack: &Ack) {
         locked(&self.shared).on_ack(self.id, ack);
@@ -38,6 +47,14 @@ impl Controller for PathOf {
 
     fn answer(&mut self, ack: &Ack) -> (Control, Option<Time>) {
         locked(&self.shared).answer(self.id, ack)
+    }
+
+    fn on_packet(&mut self, event: &PacketEvent) {
+        locked(&self.shared).on_packet(self.id, event);
+    }
+
+    fn wants_packets(&self) -> bool {
+        locked(&self.shared).wants_packets()
     }
 
     fn on_timer(&mut self, now: Time) {

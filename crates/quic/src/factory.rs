@@ -2,10 +2,10 @@
 use crate::adapter::Adapter;
 use crate::coupled::{PathOf, Shared};
 use crate::flow::Flow;
-use ackademy::control::{Control, Controller, FlowInfo, Recovery, Spec, SubflowId};
-use ackademy::coupled;
-use ackademy::params::Params;
+use ackademy::control::{Control, Controller, FlowInfo, Recovery, SubflowId};
 use ackademy::rng::Seed;
+use ackademy::scheme::{Entry, Scheme};
+use ackademy::transport::send_hook;
 use ackademy::units::{Bytes, Rate, Time};
 use noq_proto::congestion::{self, ControllerFactory};
 use std::fmt;
@@ -65,47 +65,25 @@ impl fmt::Debug for Factory {
 }
 
 impl Factory {
-    /// Controllers of this entry of the table, with these settings.
+    /// Controllers of this kind, with these settings. A coupled one governs the paths of one connection, which has this
+    /// factory to itself.
     ///
     /// # Errors
     ///
     /// If the controller has a send hook: QUIC reports a packet after it was sent.
-    pub fn new(spec: &'static Spec, params: Params) -> Result<Self, Refused> {
-        let params = Arc::new(params);
-        let factory = Self {
-            build: Box::new(move |flow| (spec.build)(flow, &params)),
-            start: Start::default(),
-            built: AtomicU64::new(0),
-            is_coupled: false,
-            handles: None,
-        };
-        let info = factory.flow_info(Time(0), MTU_MIN, 0);
-        if (factory.build)(&info).has_send_hook() {
-            return Err(has_send_hook(spec.name));
+    pub fn new(scheme: &Scheme) -> Result<Self, Refused> {
+        if send_hook::has_send_hook(scheme.build()) {
+            return Err(Refused(format!(
+                "controller {}: has a send hook, and QUIC reports a packet after it was sent; allowed with QUIC are \
+                 controllers without",
+                scheme.entry.name()
+            )));
         }
-        Ok(factory)
-    }
-
-    /// A coupled controller for the paths of one connection, which has this factory to itself.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new).
-    pub fn coupled(spec: &'static coupled::Spec, params: &Params) -> Result<Self, Refused> {
-        let shared: Shared = Arc::new(Mutex::new((spec.build)(params)));
-        if locked(&shared).has_send_hook() {
-            return Err(has_send_hook(spec.name));
-        }
-        let joined = AtomicU32::new(0);
-        let join = move |flow: &FlowInfo| -> Box<dyn Controller> {
-            let id = SubflowId(joined.fetch_add(1, Ordering::Relaxed));
-            Box::new(PathOf::join(&shared, id, flow))
-        };
         Ok(Self {
-            build: Box::new(join),
+            build: build(scheme),
             start: Start::default(),
             built: AtomicU64::new(0),
-            is_coupled: true,
+            is_coupled: matches!(scheme.entry, Entry::Coupled(_)),
             handles: None,
         })
     }
@@ -223,11 +201,22 @@ impl Handle {
     }
 }
 
-fn has_send_hook(name: &str) -> Refused {
-    Refused(format!(
-        "controller {name}: has a send hook, and QUIC reports a packet after it was sent; allowed with QUIC are \
-         controllers without"
-    ))
+/// What makes the controllers of paths.
+fn build(scheme: &Scheme) -> Box<Build> {
+    match scheme.entry {
+        Entry::Plain(spec) => {
+            let params = Arc::new(scheme.params.clone());
+            Box::new(move |flow| (spec.build)(flow, &params))
+        }
+        Entry::Coupled(_) => {
+            let shared: Shared = Arc::new(Mutex::new(scheme.build()));
+            let joined = AtomicU32::new(0);
+            Box::new(move |flow| {
+                let id = SubflowId(joined.fetch_add(1, Ordering::Relaxed));
+                Box::new(PathOf::join(&shared, id, flow))
+            })
+        }
+    }
 }
 
 /// From `origin` to `now`.

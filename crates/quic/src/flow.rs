@@ -1,6 +1,8 @@
 //! A path's packets as noq reports them, and the core's records made of that.
 use crate::factory::nanos;
-use ackademy::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
+use ackademy::control::{
+    Ack, Control, Controller, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind,
+};
 use ackademy::transport::delivery_rate::{DeliveryRate, SentState};
 use ackademy::transport::rtt::{RtoLimits, RttEstimator};
 use ackademy::units::{Bytes, Rate, Span, Time};
@@ -11,8 +13,8 @@ use std::time::{Duration, Instant};
 /// A controller and the packets that it governs.
 ///
 /// Packet numbers restart in each of QUIC's three packet number spaces, and noq does not say which one a call is
-/// about. So an acknowledged packet is found by the time it was sent and its number, and the order of packets is that
-/// of the bytes sent before them.
+/// about. So an acknowledged packet is found by the time it was sent, its number and its size, and the order of packets
+/// is that of the bytes sent before them.
 pub(crate) struct Flow {
     core: Box<dyn Controller>,
     /// What other paths tell changes what it allows here.
@@ -24,6 +26,8 @@ pub(crate) struct Flow {
     now: Time,
     /// In the order of sending; the first is not acknowledged.
     sent: VecDeque<Sent>,
+    /// How many were sent before the first of them.
+    first: u64,
     sent_bytes: u64,
     /// Of those not acknowledged.
     inflight: u64,
@@ -53,6 +57,13 @@ struct Sent {
     before: u64,
     state: SentState,
     open: bool,
+}
+
+impl Sent {
+    /// Whether it is the one in flight that noq means: what leaves in one datagram may be of two spaces.
+    fn is(&self, number: u64, size: u64) -> bool {
+        self.open && self.number == number && self.size == size
+    }
 }
 
 /// What one acknowledgement delivers.
@@ -95,6 +106,7 @@ impl Flow {
             origin,
             now: info.start,
             sent: VecDeque::new(),
+            first: 0,
             sent_bytes: 0,
             inflight: 0,
             lost_bytes: 0,
@@ -149,6 +161,7 @@ impl Flow {
         self.sent.push_back(Sent { number, at, size, before, state, open: true });
         self.sent_bytes += size;
         self.inflight += size;
+        self.tell_packet(self.sent.len() - 1, PacketEventKind::Sent);
         self.fire_due();
     }
 
@@ -168,10 +181,9 @@ impl Flow {
             if acked.rtt_min == Span::ZERO { sample } else { acked.rtt_min.min(sample) };
         let from = self.sent.partition_point(|packet| packet.at < sent_at);
         let of_then = self.sent.range(from..).take_while(|packet| packet.at == sent_at);
-        let found =
-            (from..).zip(of_then).find(|(_, packet)| packet.open && packet.number == number);
+        let found = (from..).zip(of_then).find(|(_, packet)| packet.is(number, bytes));
         if let Some((place, &packet)) = found {
-            self.close(place);
+            self.close(place, PacketEventKind::Acked);
             let newest = &mut self.acked.newest;
             *newest = newest.filter(|other| other.before > packet.before).or(Some(packet));
         }
@@ -231,10 +243,10 @@ impl Flow {
 
     pub(crate) fn lost(&mut self, size: u64, number: u64) {
         self.lost_bytes += size;
-        let found = self.sent.iter().position(|packet| packet.open && packet.number == number);
+        let found = self.sent.iter().position(|packet| packet.is(number, size));
         let Some(place) = found else { return };
         let packet = self.sent[place];
-        self.close(place);
+        self.close(place, PacketEventKind::Lost);
         let lost = self.lost.get_or_insert(Lost { bytes: 0, first: packet, newest: packet });
         lost.bytes += size;
         if packet.before < lost.first.before {
@@ -327,12 +339,23 @@ impl Flow {
     }
 
     /// The packet at this place is no longer in flight.
-    fn close(&mut self, place: usize) {
+    fn close(&mut self, place: usize, kind: PacketEventKind) {
+        self.tell_packet(place, kind);
         let packet = &mut self.sent[place];
         packet.open = false;
         self.inflight -= packet.size;
         while self.sent.front().is_some_and(|packet| !packet.open) {
             self.sent.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Something became of the packet at this place.
+    fn tell_packet(&mut self, place: usize, kind: PacketEventKind) {
+        if self.core.wants_packets() {
+            let Sent { at: sent_at, size, .. } = self.sent[place];
+            let (number, size) = (self.first + place as u64, Bytes(size));
+            self.core.on_packet(&PacketEvent { now: self.now, number, sent_at, size, kind });
         }
     }
 
@@ -340,7 +363,7 @@ impl Flow {
     /// than is known here, and the oldest are gone.
     fn forget_discarded(&mut self, in_flight: u64) {
         while self.inflight > in_flight && !self.sent.is_empty() {
-            self.close(0);
+            self.close(0, PacketEventKind::Discarded);
         }
     }
 }

@@ -3,13 +3,12 @@
 //! [`Factory`] makes a controller of the core govern the connections of noq:
 //!
 //! ```
-//! use ackademy::{controllers, params::Params};
+//! use ackademy::scheme::Scheme;
 //! use noq_proto::TransportConfig;
 //! use std::sync::Arc;
 //!
-//! # fn main() -> Result<(), ackademy_quic::Refused> {
-//! let spec = controllers::find("cubic").expect("in the table");
-//! let factory = ackademy_quic::Factory::new(spec, Params::defaults(spec.params))?;
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = ackademy_quic::Factory::new(&Scheme::resolve("cubic", &[])?)?;
 //! let mut transport = TransportConfig::default();
 //! transport.congestion_controller_factory(Arc::new(factory));
 //! # Ok(())
@@ -23,10 +22,12 @@ mod adapter;
 mod coupled;
 mod factory;
 mod flow;
-mod tls;
+pub mod tls;
 pub mod virtual_time;
+mod watching;
 
 pub use factory::{Factory, Handle, Refused, Start};
+pub use watching::Watch;
 
 /// Hash of this crate's sources and of the version of noq; part of every result's name.
 pub const CODE_HASH: &str = env!("ACKADEMY_QUIC_HASH");

@@ -1,5 +1,6 @@
-//! Keys of both ends, made from a seed. A raw public key (RFC 7250) takes the place of a certificate, and an Ed25519
+//! Keys of both ends. A raw public key (RFC 7250) takes the place of a certificate, and an Ed25519
 //! signature has one length: equal seeds give datagrams of equal sizes.
+use ::ring::digest::{SHA256, digest};
 use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
@@ -29,21 +30,8 @@ impl Keys {
     ///
     /// Those of rustls, for a provider without Ed25519 or without the first cipher suite of QUIC.
     pub(crate) fn new(seed: [u8; 32]) -> Result<Self, Error> {
-        let provider = Arc::new(ring::default_provider());
-        let der = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], &seed].concat());
-        let key = ring::sign::any_eddsa_type(&der)?;
-        let public = key.public_key().ok_or(Error::General("no public key".to_owned()))?;
-        let public = CertificateDer::from(public.to_vec());
-        let own = Arc::new(CertifiedKey::new(vec![public.clone()], key));
-        let server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[&TLS13])?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own)));
-        let client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(&[&TLS13])?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Pinned { public, provider }))
-            .with_no_client_auth();
+        let (server, pin) = server(seed)?;
+        let client = client(pin)?;
         let no_suite = |_| Error::General("no initial cipher suite".to_owned());
         Ok(Self {
             server: Arc::new(server.try_into().map_err(no_suite)?),
@@ -52,10 +40,55 @@ impl Keys {
     }
 }
 
+/// SHA-256 of a public key (of its `SubjectPublicKeyInfo`, RFC 7469 section 2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pin(pub [u8; 32]);
+
+impl Pin {
+    fn of(public: &[u8]) -> Self {
+        let mut pin = [0; 32];
+        pin.copy_from_slice(digest(&SHA256, public).as_ref());
+        Self(pin)
+    }
+}
+
+/// A server with the Ed25519 key of a seed, without a certificate, and what its clients pin.
+///
+/// # Errors
+///
+/// Those of rustls, for a provider without Ed25519.
+pub fn server(seed: [u8; 32]) -> Result<(rustls::ServerConfig, Pin), Error> {
+    let provider = Arc::new(ring::default_provider());
+    let der = PrivatePkcs8KeyDer::from([&PKCS8_ED25519[..], &seed].concat());
+    let key = ring::sign::any_eddsa_type(&der)?;
+    let public = key.public_key().ok_or(Error::General("no public key".to_owned()))?;
+    let pin = Pin::of(&public);
+    let own = Arc::new(CertifiedKey::new(vec![CertificateDer::from(public.to_vec())], key));
+    let server = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(own)));
+    Ok((server, pin))
+}
+
+/// A client that trusts the one server with this key.
+///
+/// # Errors
+///
+/// Those of rustls, for a provider without TLS 1.3.
+pub fn client(pin: Pin) -> Result<rustls::ClientConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    Ok(rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Pinned { pin, provider }))
+        .with_no_client_auth())
+}
+
 /// Trusts one public key.
 #[derive(Debug)]
 struct Pinned {
-    public: CertificateDer<'static>,
+    pin: Pin,
     provider: Arc<CryptoProvider>,
 }
 
@@ -68,7 +101,7 @@ impl ServerCertVerifier for Pinned {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if *end_entity != self.public {
+        if Pin::of(end_entity) != self.pin {
             return Err(Error::InvalidCertificate(CertificateError::UnknownIssuer));
         }
         Ok(ServerCertVerified::assertion())

@@ -1,11 +1,13 @@
 //! QUIC in virtual time, and what it tells a controller.
 use ackademy::control::{
-    Ack, Control, Controller, FlowInfo, Loss, LossKind, Send, SendAction, Spec,
+    Ack, Control, Controller, FlowInfo, Loss, LossKind, PacketEvent, PacketEventKind, Send,
+    SendAction, Spec,
 };
 use ackademy::controllers;
 use ackademy::params::Params;
 use ackademy::rng::{Rng, Seed};
 use ackademy::scenario::Scenario;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::sim::record::Outcome;
 use ackademy::units::{Bytes, Rate, Span, Time};
 use ackademy_quic::Factory;
@@ -243,7 +245,7 @@ fn a_coupled_controller_takes_less_beside_a_plain_flow_than_two_plain_ones() {
 #[test]
 fn a_controller_that_ignores_losses_delivers_what_the_link_carries() {
     let scenario = path("cubic", (20.0, 40.0, 4.0), 20, "");
-    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&FLOOD, Params::defaults(&[]))?));
+    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&plain(&FLOOD))?));
     let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
     quic.run_until(Time::NEVER).expect("connections stay");
     let row = &quic.finish().flows[0];
@@ -257,6 +259,7 @@ struct Told {
     acks: Vec<Ack>,
     losses: Vec<Loss>,
     timers: Vec<(Time, Time)>,
+    packets: Vec<PacketEvent>,
     hold: bool,
 }
 
@@ -264,6 +267,10 @@ static TOLD: Mutex<Option<Told>> = Mutex::new(None);
 
 fn told<T>(act: impl FnOnce(&mut Told) -> T) -> T {
     act(TOLD.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+}
+
+fn plain(spec: &'static Spec) -> Scheme {
+    Scheme { entry: Entry::Plain(spec), params: Params::defaults(spec.params) }
 }
 
 /// A window far beyond what a path holds.
@@ -298,6 +305,12 @@ impl Controller for Spy {
     fn on_loss(&mut self, loss: &Loss) {
         told(|told| told.losses.push(*loss));
     }
+    fn on_packet(&mut self, event: &PacketEvent) {
+        told(|told| told.packets.push(*event));
+    }
+    fn wants_packets(&self) -> bool {
+        true
+    }
     fn control(&self) -> Control {
         Control::window(self.cwnd)
     }
@@ -328,7 +341,7 @@ static SPY: Spec = Spec {
 
 fn spied(scenario: &Scenario) -> (Told, Outcome) {
     told(|told| *told = Told::default());
-    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&SPY, Params::defaults(&[]))?));
+    let mut build = |_: &_| Ok(Governor::Core(Factory::new(&plain(&SPY))?));
     let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
     quic.run_until(Time::NEVER).expect("connections stay");
     let outcome = quic.finish();
@@ -351,6 +364,7 @@ fn a_controller_is_told_what_the_table_of_the_guide_says() {
         assert!(told.acks.len() > 500 && !told.losses.is_empty(), "{row:?}");
         acks_are_exact(&told.acks, row.rtt_min_ms);
         losses_are_exact(&told.losses, marks);
+        packets_are_exact(&told);
         let late = told.timers.iter().find(|(now, due)| now != due);
         assert!(
             told.timers.len() > 1000 && late.is_none(),
@@ -358,7 +372,7 @@ fn a_controller_is_told_what_the_table_of_the_guide_says() {
         );
     }
     told(|told| told.hold = true);
-    let error = Factory::new(&SPY, Params::defaults(&[])).expect_err("a send hook").to_string();
+    let error = Factory::new(&plain(&SPY)).expect_err("a send hook").to_string();
     assert!(error.contains("controller spy: has a send hook") && !error.contains('\n'), "{error}");
 }
 
@@ -406,6 +420,30 @@ fn losses_are_exact(losses: &[Loss], marks: bool) {
     assert_eq!(losses.iter().any(|loss| loss.lost == Bytes(0)), marks);
 }
 
+/// A packet is sent, then acknowledged, lost or discarded, and the records count what was told of packets.
+fn packets_are_exact(told: &Told) {
+    let mut open = std::collections::BTreeMap::new();
+    let mut sums = [0; 4];
+    for event in &told.packets {
+        sums[event.kind as usize] += event.size.0;
+        if event.kind == PacketEventKind::Sent {
+            assert_eq!((event.sent_at, event.number), (event.now, open.len() as u64), "{event:?}");
+            open.insert(event.number, Some((event.sent_at, event.size)));
+        } else {
+            let packet = open.get_mut(&event.number).and_then(Option::take);
+            assert_eq!(packet, Some((event.sent_at, event.size)), "{event:?}");
+        }
+    }
+    let acked: u64 = told.acks.iter().map(|ack| ack.acked.0).sum();
+    let lost: u64 = told.losses.iter().map(|loss| loss.lost.0).sum();
+    assert_eq!((sums[1], sums[2]), (acked, lost));
+    assert_eq!(open.values().flatten().map(|packet| packet.1.0).sum::<u64>(), {
+        sums[0] - sums[1..].iter().sum::<u64>()
+    });
+    // The keys of the handshake go while its last packets are in flight.
+    assert!(sums[3] < 10_000, "{sums:?}");
+}
+
 /// Every field of `Ack` and every field and kind of `Loss` has one row in the guide.
 #[test]
 fn the_guides_table_has_a_row_for_every_field() {
@@ -438,8 +476,8 @@ fn the_guides_table_has_a_row_for_every_field() {
 /// noq asks for a copy of the controller when a path migrates.
 #[test]
 fn a_path_that_migrates_gets_a_controller_as_at_the_start() {
-    let cubic = controllers::find("cubic").expect("in the table");
-    let factory = Factory::new(cubic, Params::defaults(cubic.params)).expect("no hook").observed();
+    let cubic = Scheme::resolve("cubic", &[]).expect("in the table");
+    let factory = Factory::new(&cubic).expect("no hook").observed();
     let factory = std::sync::Arc::new(factory);
     #[expect(clippy::disallowed_methods, reason = "noq's clock")]
     let began = std::time::Instant::now();

@@ -18,6 +18,7 @@ PCAP_ENDING, QLOG_ENDING = ".pcapng", ".sqlog"
 SNAPLEN_MIN, SNAPLEN_MAX = 128, 262_144
 """the headers fit into the first; the second is that of tcpdump"""
 IP_VERSIONS = (4, 6)
+QLOG_BACKENDS = ("sim", "quic")
 SENDER, RECEIVER, LINK = "sender", "receiver", "link:"
 LINKS_SHOWN = 20
 """of a scenario, in a message"""
@@ -87,12 +88,14 @@ class Captures:
         """Find out, before the work, whether the files can be written of a run.
 
         Raises:
-            AckademyError: if the run is not simulated, or the scenario lacks the link.
+            AckademyError: if the backend does not write them, or the scenario lacks the link.
             FileError: if a file cannot be written.
         """
-        if self.paths and backend != "sim":
-            given = "pcap" if self.pcap else "qlog"
-            raise AckademyError(f"{given} on the backend {backend}: allowed: on the backend sim")
+        if self.pcap and backend != "sim":
+            raise AckademyError(f"pcap on the backend {backend}: allowed: on the backend sim")
+        if self.qlog and backend not in QLOG_BACKENDS:
+            allowed = " or ".join(QLOG_BACKENDS)
+            raise AckademyError(f"qlog on the backend {backend}: allowed: on the backend {allowed}")
         if self.pcap and self.pcap.at not in (SENDER, RECEIVER):
             name = self.pcap.at.removeprefix(LINK)
             if name not in scenario.links:

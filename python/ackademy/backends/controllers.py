@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from ackademy import files, imported, user_code
+from ackademy.backends import guests
 from ackademy.errors import ControllerError
 from ackademy.folders import expanded, is_file
 
@@ -28,8 +29,13 @@ if TYPE_CHECKING:
     from ackademy._core import Ack, ControllerClass, Flow, Loss
     from ackademy.backends import Backend
 
-OWN: Mapping[str, Backend] = {"kernel:": "kernel", "noq:": "quic", "ns3:": "ns3"}
-"""backends that have controllers of their own, by what begins the names of those"""
+OWN: Mapping[str, tuple[Backend, ...]] = {
+    "kernel:": ("kernel",),
+    "noq:": ("quic", "quic-lab"),
+    "ns3:": ("ns3",),
+    **dict.fromkeys((f"{source}:" for source in guests.SOURCES), ("sim",)),
+}
+"""backends of controllers that not every backend has, by what begins their names"""
 
 
 @runtime_checkable
@@ -111,14 +117,9 @@ def canonical(cc: str) -> str:
     return cc if ":" in cc else cc.replace("-", "_")
 
 
-def own_of(cc: str) -> Backend | None:
-    """The backend whose own controller this is, as `kernel:cubic`; `None` for one of ours."""
-    return next((backend for prefix, backend in OWN.items() if cc.startswith(prefix)), None)
-
-
-def is_kernel(cc: str) -> bool:
-    """Whether a controller is one of the kernel's own, named `kernel:NAME`."""
-    return own_of(cc) == "kernel"
+def own_of(cc: str) -> tuple[Backend, ...]:
+    """The backends whose own controller this is, as `kernel:cubic`; none for one of ours."""
+    return next((backends for prefix, backends in OWN.items() if cc.startswith(prefix)), ())
 
 
 def check(names: Sequence[str], backend: Backend) -> None:
@@ -129,13 +130,16 @@ def check(names: Sequence[str], backend: Backend) -> None:
     """
     for name in names:
         own = own_of(name)
-        if own not in (None, backend):
-            raise ControllerError(f"controller {name}: runs with --backend {own} alone")
+        if own and backend not in own:
+            where = " or ".join(own)
+            raise ControllerError(f"controller {name}: runs with --backend {where} alone")
         if backend != "sim" and is_python(name):
             raise ControllerError(
                 f"controller {name}: is Python's; allowed with --backend {backend}: a name from "
                 "`ackademy list`, or one of its own"
             )
+        if guests.is_guest(name):
+            guests.library(name)
 
 
 def is_python(cc: str) -> bool:
@@ -220,11 +224,13 @@ def only_class(file: str) -> str:
 
 
 def fingerprint(cc: str, beside: Path) -> str:
-    """Hash of the file behind `file.py:Class`, for names of results; empty if built in.
+    """Hash of the file behind `file.py:Class` or a guest, for names of results; empty if built in.
 
     What the file imports counts, as far as `imported.sources` finds it. Of a class of this process,
     its own source alone counts.
     """
+    if guests.is_guest(cc):
+        return guests.fingerprint(cc)
     if not is_python(cc):
         return ""
     if cc in _CLASSES:

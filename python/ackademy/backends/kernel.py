@@ -1,4 +1,4 @@
-"""The backend `kernel`: a scenario over real TCP flows of this machine, in real time.
+"""The backends `kernel` and `quic-lab`: a scenario over real TCP or QUIC, in real time.
 
 The program `ackademyd` makes namespaces, emulates the links, runs the flows and prints the
 simulator's tables as JSON, with how well it kept time.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ackademy import _core
-from ackademy.backends import printed
+from ackademy.backends import Backend, printed
 from ackademy.backends.programs import ackademyd
 from ackademy.backends.tables import Tables
 from ackademy.errors import KernelError
@@ -50,7 +50,7 @@ class Governed:
 
 @dataclass(frozen=True, slots=True)
 class KernelRun:
-    """Record of a run on the kernel, besides its tables."""
+    """Record of a run in real time, besides its tables."""
 
     release: str
     """of the kernel"""
@@ -137,14 +137,15 @@ class KernelRun:
 
 
 def emulate(
-    scenario: _core.Scenario, seed: int, sample_interval_ms: float
+    scenario: _core.Scenario, seed: int, sample_interval_ms: float, backend: Backend = "kernel"
 ) -> tuple[Tables, KernelRun]:
-    """Run once over the kernel's TCP; takes the scenario's duration and a little more.
+    """Run once in real time; takes the scenario's duration and a little more.
 
     Args:
-        scenario: what to run, its controllers ours or `kernel:NAME`.
+        scenario: what to run, its controllers ours or the backend's own.
         seed: of random losses, start times and traffic; the kernel's own timing is never the same.
         sample_interval_ms: between rows of the time series; 0 for none.
+        backend: `kernel` for the kernel's TCP, `quic-lab` for noq over its UDP.
 
     Raises:
         KernelError: if the program is missing, fails, or prints what is not a result.
@@ -152,6 +153,7 @@ def emulate(
     """
     words = ["lab", "run", "-", "--beside", str(Path(scenario.origin).parent)]
     words += ["--seed", str(seed), "--sample-ms", repr(sample_interval_ms)]
+    words += ["--over", "quic"] if backend == "quic-lab" else []
     with _machine_to_itself():
         timeout_s = scenario.duration_s + MARGIN_S
         out = ackademyd.call(words, scenario.resolved(), scenario.origin, timeout_s)
@@ -162,7 +164,7 @@ def emulate(
 
 
 def emulate_in_time(
-    scenario: _core.Scenario, seed: int, sample_interval_ms: float
+    scenario: _core.Scenario, seed: int, sample_interval_ms: float, backend: Backend = "kernel"
 ) -> tuple[Tables, KernelRun]:
     """Run, and repeat a run whose emulator was late; the last one may be invalid still.
 
@@ -170,10 +172,10 @@ def emulate_in_time(
         AckademyError: as `emulate`.
     """
     attempts = 1
-    tables, run = emulate(scenario, seed, sample_interval_ms)
+    tables, run = emulate(scenario, seed, sample_interval_ms, backend)
     while not run.valid and attempts <= REPEATS_MAX:
         attempts += 1
-        tables, run = emulate(scenario, seed, sample_interval_ms)
+        tables, run = emulate(scenario, seed, sample_interval_ms, backend)
     return tables, KernelRun.parse(run.report, attempts)
 
 

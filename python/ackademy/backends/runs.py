@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackademy import _core, files, folders, lookup
-from ackademy.backends import Backend, controllers, ns3, schemes
+from ackademy.backends import Backend, controllers, guests, ns3, schemes
 from ackademy.backends.captures import NO_CAPTURES, Captures
 from ackademy.backends.tables import Tables
 from ackademy.errors import ControllerError, ScenarioError
@@ -38,9 +38,15 @@ def simulate(
         FileError: if a file of `captures` cannot be written.
     """
     if backend == "quic":
-        return Tables.from_core(
-            _core.run_quic(scenario, seed, sample_interval_ms=sample_interval_ms, progress=progress)
-        )
+        with captures.opened() as files_of:
+            tables = _core.run_quic(
+                scenario,
+                seed,
+                sample_interval_ms=sample_interval_ms,
+                progress=progress,
+                qlog=files_of.get("qlog"),
+            )
+        return Tables.from_core(tables)
     if backend == "ns3":
         return ns3.simulate(scenario, seed, sample_interval_ms)
     beside = Path(scenario.origin).parent
@@ -51,6 +57,7 @@ def simulate(
             seed,
             sample_interval_ms=sample_interval_ms,
             python_controllers=classes or None,
+            guests=guests.libraries(scenario.controllers),
             progress=progress,
             **files_of,
         )
@@ -102,7 +109,7 @@ def check_runnable(scenario: _core.Scenario, backend: Backend) -> None:
         ScenarioError: for anything else.
     """
     controllers.check(scenario.controllers, backend)
-    if backend == "quic":
+    if backend in ("quic", "quic-lab"):
         _core.check_quic(scenario)
     if backend == "ns3":
         _core.check_ns3(scenario)

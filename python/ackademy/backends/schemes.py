@@ -1,9 +1,10 @@
 """Schemes: controllers with settings, as `--cc` and `ackademy.compare` name them.
 
 `cubic:beta=0.8,c=0.3` is CUBIC with two settings, `mine.py:Mine:gain=2` a Python controller with
-one, `kernel:bbr` one of the kernel's own, `aurora_mixed` a policy. `mine.py` is the only controller
-of that file. `tcp_drinc`, a controller that needs a policy, runs the policy of its name. Several
-schemes are separated by commas: a word of the form `NAME=VALUE` belongs to the scheme before it.
+one, `kernel:bbr` one of the kernel's own, `linux:bbr` a guest, `aurora_mixed` a policy. `mine.py`
+is the only controller of that file. `tcp_drinc`, a controller that needs a policy, runs the policy
+of its name. Several schemes are separated by commas: a word of the form `NAME=VALUE` belongs to the
+scheme before it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ AS_WRITTEN = "as written"
 
 SETTING = re.compile(r"\s*\w+=")
 WITH_SETTINGS = re.compile(r"(?P<cc>.+?):(?P<first>\w+=.*)")
-ALLOWED = "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME, ns3:NAME"
+ALLOWED = (
+    "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME, ns3:NAME, "
+    "linux:NAME, s2n:NAME"
+)
 
 FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")
 """of a `policy.toml` that names a forest"""

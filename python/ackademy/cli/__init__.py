@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.sweep:sweep_command",
         "Run schemes at several values of one setting.",
     ),
-    "gap": ("ackademy.cli.gap:gap_command", "Compare the simulator with this machine's TCP."),
+    "gap": ("ackademy.cli.gap:gap_command", "Compare backends: simulator, kernel, QUIC."),
     "reproduce": (
         "ackademy.cli.reproduce:reproduce_command",
         "Reproduce a table or figure of a paper.",
@@ -57,9 +57,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.evaluate:evaluate_command",
         "Evaluate policies and controllers on networks.",
     ),
+    "benchmark": (
+        "ackademy.cli.benchmark:benchmark_command",
+        "Run an entry on networks that follow from it; table of entries.",
+    ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
         "Run the evaluations of RFC 9743 on a controller.",
+    ),
+    "search": (
+        "ackademy.cli.search:search_command",
+        "Search for a controller: files with holes, bred by their scores.",
     ),
     "certify": (
         "ackademy.cli.certify:certify_command",

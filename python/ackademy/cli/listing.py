@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ackademy import _core, files, lookup
-from ackademy.backends import controllers
+from ackademy.backends import controllers, guests
 from ackademy.cli import completion
 from ackademy.cli.bounds import SEED_MAX, finite
 from ackademy.errors import FileError
@@ -55,6 +55,8 @@ def list_command(
     table.add_column("source")
     for entry in _core.controllers():
         table.add_row(entry["name"], entry["scope"], entry["about"], entry["source"])
+    for name, source in guests.names():
+        table.add_row(name, "subflow", "a guest: other people's code", source)
     console.print(table)
     scenarios = Table(title="scenarios", title_justify="left", title_style="bold")
     scenarios.add_column("name", no_wrap=True)

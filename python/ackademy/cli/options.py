@@ -40,7 +40,8 @@ Engine = Annotated[EngineName, typer.Option(help="This machine, or a Ray cluster
 BackendName = Annotated[
     Backend,
     typer.Option(
-        help="The simulator, QUIC in virtual time, this machine's TCP (Linux, root), or ns-3's."
+        help="Simulator, QUIC in virtual time, ns-3's TCP, or on this machine (Linux, root) its "
+        "TCP, or QUIC."
     ),
 ]
 Address = Annotated[

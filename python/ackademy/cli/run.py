@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ackademy.backends import schemes
+from ackademy.backends import REAL_TIME, schemes
 from ackademy.cli import completion, options
 from ackademy.cli.bounds import SAMPLE_MS_MAX, SEED_MAX, finite
 from ackademy.errors import ControllerError
@@ -29,7 +29,8 @@ def run_command(
         str | None,
         typer.Option(
             help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
-            "file.py:Class, or a backend's own: kernel:NAME, noq:NAME, ns3:NAME.",
+            "file.py:Class, a backend's own: kernel:NAME, noq:NAME, ns3:NAME, or a guest: "
+            "linux:NAME, s2n:NAME.",
             autocompletion=completion.controllers,
         ),
     ] = None,
@@ -104,7 +105,7 @@ def run_command(
     if (html or figures) and not sample_ms:
         sample_ms = 1e3 * parsed.duration_s / SAMPLES_PER_RUN
     try:
-        if backend == "kernel":
+        if backend in REAL_TIME:
             with terminal.waiting(console, parsed.duration_s):
                 result = runs.run(parsed, seed=seed, sample_interval_ms=sample_ms, backend=backend)
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ackademy.backends import REAL_TIME
 from ackademy.cli import completion
 from ackademy.cli.options import stem
 from ackademy.cli.studies import Study, study
@@ -79,14 +80,14 @@ def scorecard_command(
     rows = study.planned(plan)
     todo = [cell for one in rows for cell in one.cells]
     left = experiments.missing(own.folder, todo)
-    at_once = 1 if own.backend == "kernel" else engines.jobs_of(own.runner())
+    at_once = 1 if own.backend in REAL_TIME else engines.jobs_of(own.runner())
     spent_s = study.expected_s(plan, rows, left) / at_once
     own.console.say(_expected(len(set(todo)), len(set(left)), spent_s))
     ran = own.run(todo, "scorecard")
     results = study.results(plan, rows, own.folder, ran.failures)
     for name in unknown:
         own.console.say(f"rival {name}: not registered, left out")
-    if own.backend == "kernel":
+    if own.backend in REAL_TIME:
         own.ran = experiments.CellsRun(ran.n_cells, ran.n_reused, [], ran.damaged, ran.n_fixed)
 
     def repeat(row_id: str) -> str:
@@ -117,7 +118,7 @@ def _expected(n_runs: int, n_left: int, spent_s: float) -> str:
 def _limits(card: Card, runs: int | None, backend: str, *, quick: bool) -> Limits:
     from dataclasses import replace
 
-    own = card.kernel if backend == "kernel" else card.quick if quick else card.full
+    own = card.kernel if backend in REAL_TIME else card.quick if quick else card.full
     return own if runs is None else replace(own, runs=runs)
 
 

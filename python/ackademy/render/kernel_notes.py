@@ -1,4 +1,4 @@
-"""How runs on the kernel went, in lines for a reader."""
+"""How runs in real time went, in lines for a reader."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ackademy.render.sheet import Part, Style
 
 
 def kernel_section(runs: Sequence[KernelRun]) -> list[Section]:
-    """The section of a report on runs on the kernel; nothing for those of the simulator."""
+    """The section of a report on runs in real time; nothing for those in virtual time."""
     if not runs:
         return []
     style: Style = "dim" if all(run.valid for run in runs) else "bad"
     lines = notes(runs)
     printed = (in_terminal(Part(line, style)) for line in lines)
-    return [Section("kernel", "On the kernel", "", [bullets(lines), *printed])]
+    return [Section("kernel", "In real time", "", [bullets(lines), *printed])]
 
 
 def notes(runs: Sequence[KernelRun]) -> list[str]:
@@ -29,10 +29,13 @@ def notes(runs: Sequence[KernelRun]) -> list[str]:
     words = [
         f"emulator late by {late:.0f} µs at p99, {longest:.0f} µs at most",
         "scheduler " + " and ".join(sorted({run.scheduler for run in runs})),
-        f"{sum(run.decisions for run in runs)} decisions"
-        + (f" (p99 {max(decided):.0f} µs)" if decided else ""),
-        f"{sum(run.fallbacks for run in runs)} fallbacks",
     ]
+    if any(run.governed for run in runs):
+        words += [
+            f"{sum(run.decisions for run in runs)} decisions"
+            + (f" (p99 {max(decided):.0f} µs)" if decided else ""),
+            f"{sum(run.fallbacks for run in runs)} fallbacks",
+        ]
     thoughts = sum(run.policy_decisions for run in runs)
     if thoughts:
         median, longest = (

@@ -63,7 +63,7 @@ def waiting(console: Console, real_s: float) -> Iterator[None]:
         return
     columns = (task_label(), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(f"on the kernel, {real_s:.0f} s", total=real_s)
+        task = bar.add_task(f"in real time, {real_s:.0f} s", total=real_s)
         over = threading.Event()
         ticking = threading.Thread(target=_tick, args=(bar, task, over), daemon=True)
         ticking.start()

@@ -27,9 +27,9 @@ from functools import cache
 from pathlib import Path
 
 from ackademy import _core, sums, user_code
-from ackademy.backends import Backend, controllers, entries, kernel, ns3
+from ackademy.backends import REAL_TIME, Backend, controllers, entries, kernel, ns3
 from ackademy.backends.kernel import KernelRun
-from ackademy.backends.runs import Progress, check_runnable, python_controllers, simulate
+from ackademy.backends.runs import Progress, check_runnable, simulate
 from ackademy.backends.tables import data_frame
 from ackademy.errors import AckademyError, ScenarioError
 from ackademy.files import write as write_file
@@ -114,7 +114,8 @@ def key(cell: Cell) -> str:
     """
     scenario = cell.scenario()
     beside = Path(scenario.origin).parent
-    files = [controllers.fingerprint(name, beside) for name in python_controllers(scenario)]
+    names = sorted(set(scenario.controllers))
+    files = [found for name in names if (found := controllers.fingerprint(name, beside))]
     parts = [
         scenario.canonical(),
         str(cell.seed),
@@ -130,8 +131,10 @@ def compute(cell: Cell, progress: Progress | None = None) -> Files:
     """Run the cell; in virtual time, it gives the same bytes in every process and everywhere."""
     scenario = cell.scenario()
     record: KernelRun | None = None
-    if cell.backend == "kernel":
-        tables, record = kernel.emulate_in_time(scenario, cell.seed, cell.sample_interval_ms)
+    if cell.backend in REAL_TIME:
+        tables, record = kernel.emulate_in_time(
+            scenario, cell.seed, cell.sample_interval_ms, cell.backend
+        )
     else:
         tables = simulate(
             scenario, cell.seed, cell.sample_interval_ms, progress, backend=cell.backend
@@ -189,8 +192,8 @@ def measuring_hash(backend: Backend) -> str:
 def _identity(backend: Backend) -> tuple[str, ...]:
     """What a result depends on besides its scenario: the code that runs it."""
     match backend:
-        case "kernel":
-            return ("kernel", *kernel.identity())
+        case "kernel" | "quic-lab":
+            return (backend, *kernel.identity())
         case "quic":
             return ("quic", _core.CODE_HASH, _core.QUIC_HASH)
         case "ns3":

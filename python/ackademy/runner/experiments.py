@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ackademy import sums
+from ackademy.backends import REAL_TIME
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import read_text
 from ackademy.errors import AckademyError, ExperimentError, FileError
@@ -88,12 +89,12 @@ def quiet(n_done: int, n_cells: int) -> None:
 
 
 def run_cells(cells: Sequence[Cell], folder: Path, engine: Engine, progress: Progress) -> CellsRun:
-    """Run every cell without a result; cells on the kernel run last, one at a time.
+    """Run every cell without a result; cells in real time run last, one at a time.
 
     Of cells that differ in their seeds alone the first is run before the others. If it draws no
     random number, it stands for them, and they are not run: all would be the same run.
 
-    The next call repeats a run on the kernel whose emulator was late. It also repeats a cell whose
+    The next call repeats a run in real time whose emulator was late. It also repeats a cell whose
     files cannot be read.
 
     Args:
@@ -227,9 +228,9 @@ def read_several(folder: Path, cell: Cell, tables: Sequence[str]) -> list[pl.Dat
 
 
 def counts(folder: Path, cell: Cell) -> bool:
-    """Whether a cell has been run, and on the kernel in time."""
+    """Whether a cell has been run, and in real time without delay."""
     path = _path(folder, cell)
-    return path.is_dir() and (cell.backend != "kernel" or _kernel_run(path).valid)
+    return path.is_dir() and (cell.backend not in REAL_TIME or _kernel_run(path).valid)
 
 
 def connections(folder: Path, cell: Cell) -> pl.DataFrame | None:
@@ -269,20 +270,20 @@ def is_fixed(folder: Path, cells: Sequence[Cell]) -> bool:
 
 
 def countable(folder: Path, cells: Sequence[Cell]) -> tuple[list[Cell], tuple[KernelRun, ...]]:
-    """The finished cells that count in averages, and the records of the finished kernel runs.
+    """The finished cells that count in averages, and the records of the finished runs in real time.
 
     Raises:
         ExperimentError: if a cell's record is damaged.
     """
     finished = [cell for cell in cells if is_finished(folder, cell)]
-    went = [_kernel_run(_name(folder, cell)) for cell in finished if cell.backend == "kernel"]
+    went = [_kernel_run(_name(folder, cell)) for cell in finished if cell.backend in REAL_TIME]
     if not went:
         return finished, ()
     return [cell for cell, run in zip(finished, went, strict=True) if run.valid], tuple(went)
 
 
 def _kernel_run(path: Path) -> KernelRun:
-    """The record of the kernel run in a cell's folder.
+    """The record of the real-time run in a cell's folder.
 
     Raises:
         ExperimentError: if the cell does not say.
@@ -341,7 +342,7 @@ def _is_random(path: Path) -> bool:
 def _is_kept(path: Path, cell: Cell) -> bool:
     if not path.is_dir() or _damage(path, cell):
         return False
-    return cell.backend != "kernel" or _kernel_run(path).valid
+    return cell.backend not in REAL_TIME or _kernel_run(path).valid
 
 
 def _damage(path: Path, cell: Cell) -> str:
@@ -351,7 +352,7 @@ def _damage(path: Path, cell: Cell) -> str:
     """
     if path in _readable or not path.is_dir():
         return ""
-    if cell.backend == "kernel":
+    if cell.backend in REAL_TIME:
         try:
             _kernel_run(path)
         except ExperimentError as error:

@@ -50,7 +50,7 @@ class Measured:
     drawn: Cell | None = None
     """the cell with a time series"""
     kernel_runs: tuple[KernelRun, ...] = ()
-    """how the runs on the kernel went, those that do not count included"""
+    """how the runs in real time went, those that do not count included"""
     is_fixed: bool = False
     """whether nothing in it is random, so that one run stands for every seed"""
     flows: tuple[tuple[str, ...], ...] = ()
@@ -69,6 +69,11 @@ class Measured:
     def n_invalid(self) -> int:
         """Runs whose emulator was late; they are in no number."""
         return sum(not run.valid for run in self.kernel_runs)
+
+    @property
+    def valid_runs(self) -> list[KernelRun]:
+        """How the runs in real time went that count."""
+        return [run for run in self.kernel_runs if run.valid]
 
     def value(self, metric: str) -> float:
         """The estimate; `nan` without runs."""

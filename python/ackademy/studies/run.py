@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ackademy import _core, files
-from ackademy.backends import Backend, check_backend, kernel
+from ackademy.backends import REAL_TIME, Backend, check_backend, kernel
 from ackademy.backends.captures import Captures, Pcap
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.runs import (
@@ -184,13 +184,13 @@ def run(
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
             each of up to 100 flows, and none for more flows.
-        backend: `sim`; `quic`, in virtual time; `ns3`, ns-3's TCP; or `kernel`, which takes the
-            scenario's duration in real time.
+        backend: `sim`; `quic`, in virtual time; `ns3`, ns-3's TCP; or `kernel` and
+            `quic-lab`, which take the scenario's duration in real time.
         progress: in the simulator, called at 256 equal parts of the duration with the simulated
             seconds that are over; what it raises ends the run.
         pcap: in the simulator, a file for the packets that senders send and receive, which ends in
             `.pcapng`; `Pcap` says other places.
-        qlog: in the simulator, a file for what senders do, as qlog, which ends in `.sqlog`.
+        qlog: in the simulator or over `quic`, a file for what senders do, which ends in `.sqlog`.
 
     Returns:
         Tables of flows, links and series, with `.metrics()`.
@@ -217,8 +217,8 @@ def run(
         is_sampled = len(parsed.flows) <= SAMPLED_FLOWS_MAX
         sample_interval_ms = 1e3 * parsed.duration_s / SAMPLED_ROWS if is_sampled else 0.0
     record: KernelRun | None = None
-    if backend == "kernel":
-        tables, record = kernel.emulate(parsed, seed, sample_interval_ms)
+    if backend in REAL_TIME:
+        tables, record = kernel.emulate(parsed, seed, sample_interval_ms, backend)
     else:
         tables = simulate(parsed, seed, sample_interval_ms, progress, captures, backend)
     return Run(

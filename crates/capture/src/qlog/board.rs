@@ -137,7 +137,7 @@ impl Board {
 }
 
 /// Numbers as ascending ranges with both ends.
-fn ranges(mut numbers: Vec<u64>) -> Vec<[u64; 2]> {
+pub(super) fn ranges(mut numbers: Vec<u64>) -> Vec<[u64; 2]> {
     numbers.sort_unstable();
     let mut ranges: Vec<[u64; 2]> = Vec::new();
     for number in numbers {

@@ -15,7 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 mod board;
+mod numbered;
 mod records;
+
+pub use numbered::{Numbered, Sender};
 
 /// Writes what the senders of a simulation do.
 #[derive(Clone)]
@@ -65,7 +68,7 @@ impl Qlog {
         let logged = flows.iter().filter(|flow| !flow.plan.is_datagrams);
         let is_named = logged.clone().nth(1).is_some();
         let only = logged.clone().next().filter(|_| !is_named).map(|flow| &*flow.id.name);
-        log.out.write(|out| records::write(out, &Head::new(about, only)));
+        log.out.write(|out| records::write(out, &Head::new(about, "TCP", only)));
         let ids = flows.iter().enumerate();
         log.governed = ids.map(|(index, flow)| ((flow.id.governor, flow.id.id), index)).collect();
         log.flows = flows.into_iter().map(|flow| Trace::new(flow, is_named)).collect();

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 /// What precedes every record of a JSON text sequence.
 const RECORD_SEPARATOR: u8 = 0x1e;
-/// The type of all packets: past the handshake.
+/// The type of most packets: past the handshake.
 const PACKET_TYPE: &str = "1RTT";
 
 /// Writes one record.
@@ -50,13 +50,13 @@ struct CommonFields<'a> {
 
 impl<'a> Head<'a> {
     /// Of a file about one flow, if `group` names it; else each event names its own.
-    pub fn new(description: &'a str, group: Option<&'a str>) -> Self {
+    pub fn new(description: &'a str, protocol: &'static str, group: Option<&'a str>) -> Self {
         let title = concat!("ackademy ", env!("CARGO_PKG_VERSION"));
         let vantage_point = VantagePoint { name: "sender", r#type: "client" };
         let common_fields = CommonFields {
             time_format: "relative",
             reference_time: 0,
-            protocol_type: ["TCP"],
+            protocol_type: [protocol],
             group_id: group,
         };
         Self {
@@ -130,7 +130,8 @@ struct AckFrame<'a> {
 pub struct PacketSent {
     header: Header,
     raw: Raw,
-    frames: [StreamFrame; 1],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frames: Option<[StreamFrame; 1]>,
 }
 
 impl PacketSent {
@@ -140,7 +141,17 @@ impl PacketSent {
         Self {
             header: Header::new(number),
             raw: Raw { length: u64::from(size), payload_length: length },
-            frames: [frame],
+            frames: Some([frame]),
+        }
+    }
+
+    /// The packet of this number and size, of QUIC, of which only the controller's side is known.
+    pub fn of_space(packet_type: &'static str, packet_number: u64, size: u32) -> Self {
+        let length = u64::from(size);
+        Self {
+            header: Header { packet_type, packet_number },
+            raw: Raw { length, payload_length: length },
+            frames: None,
         }
     }
 }
@@ -153,16 +164,23 @@ impl Data for PacketSent {
 #[derive(Serialize)]
 pub struct PacketReceived<'a> {
     header: Header,
-    raw: Raw,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw: Option<Raw>,
     frames: [AckFrame<'a>; 1],
 }
 
 impl<'a> PacketReceived<'a> {
     /// The acknowledgement of this number and size, which newly acknowledges these packets.
     pub fn new(number: u64, size: u32, acked_ranges: &'a [[u64; 2]]) -> Self {
+        let raw = Some(Raw { length: u64::from(size), payload_length: 0 });
+        Self { raw, ..Self::of_ranges(number, acked_ranges) }
+    }
+
+    /// An acknowledgement of unknown size.
+    pub fn of_ranges(number: u64, acked_ranges: &'a [[u64; 2]]) -> Self {
         Self {
             header: Header::new(number),
-            raw: Raw { length: u64::from(size), payload_length: 0 },
+            raw: None,
             frames: [AckFrame { frame_type: "ack", acked_ranges }],
         }
     }
@@ -176,7 +194,8 @@ impl Data for PacketReceived<'_> {
 #[derive(Serialize)]
 pub struct PacketLost {
     header: Header,
-    trigger: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger: Option<&'static str>,
 }
 
 impl PacketLost {
@@ -187,7 +206,12 @@ impl PacketLost {
             _ if by_time => "time_threshold",
             _ => "reordering_threshold",
         };
-        Self { header: Header::new(number), trigger }
+        Self { header: Header::new(number), trigger: Some(trigger) }
+    }
+
+    /// The packet of this number, for a reason that is not known.
+    pub fn of_number(number: u64) -> Self {
+        Self { header: Header::new(number), trigger: None }
     }
 }
 

@@ -8,12 +8,11 @@
 //! every packet touches lies together in `Flow`; the pipes tell which flows are next, whose state is
 //! fetched before it is needed (`fetch`).
 use crate::control::{CWND_MAX, Coupled, SubflowId};
-use crate::controllers;
-use crate::coupled;
 use crate::decision::AgentState;
 use crate::hint::likely;
-use crate::params::{ParamError, Params};
+use crate::params::ParamError;
 use crate::rng::Seed;
+use crate::scheme::Scheme;
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
 use crate::sim::record::{FlowSeries, Outcome};
 use crate::transport::config::SenderConfig;
@@ -212,19 +211,7 @@ pub type Builder<'a, E> = dyn FnMut(&ConnectionPlan) -> Result<Box<dyn Coupled>,
 /// If there is none of that name, or a setting is out of range; a checked scenario has no such
 /// fault.
 pub fn builtin(plan: &ConnectionPlan) -> Result<Box<dyn Coupled>, ParamError> {
-    if let Some(spec) = controllers::find(&plan.controller) {
-        let params = Params::resolve(spec.params, &plan.params)?;
-        return Ok(Box::new(controllers::per_flow(spec, params)));
-    }
-    if let Some(spec) = coupled::find(&plan.controller) {
-        let params = Params::resolve(spec.params, &plan.params)?;
-        return Ok((spec.build)(&params));
-    }
-    Err(ParamError {
-        name: "controller".to_owned(),
-        value: format!("{:?}", plan.controller),
-        allowed: coupled::all_names(),
-    })
+    Ok(Scheme::resolve(&plan.controller, &plan.params)?.build())
 }
 
 /// Runs a network with this crate's controllers.

@@ -2,7 +2,7 @@
 use super::check::Machine;
 use super::compiled::{self, Compiled};
 use super::release::{Released, release, remove};
-use super::scheme::{OneForAll, Scheme};
+use super::scheme::OneForAll;
 use super::status::Status;
 use super::{Agent, NAME_MAX, Options, Registered, may_pace, usual_interval};
 use crate::error::Error;
@@ -11,8 +11,9 @@ use crate::interrupt;
 use crate::link::delays::Delays;
 use ackademy::controllers::own_queue;
 use ackademy::coupled;
-use ackademy::params::{self, ParamValue, Params};
+use ackademy::params::ParamValue;
 use ackademy::policy::Policy;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::units::Span;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -195,40 +196,40 @@ fn report(released: &Released, heir: &str) -> Result<(), Error> {
 }
 
 fn serve(arguments: Serve) -> Result<(), Error> {
-    let scheme = Scheme::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
+    let entry = Entry::find(&arguments.cc.replace('-', "_")).ok_or_else(|| {
         let (given, known) = (&arguments.cc, coupled::all_names());
         Error::Input(format!("--cc {given}: no such controller; known: {known}"))
     })?;
     let mut load = |name: &str, bytes_max| files::read(Path::new(name), bytes_max);
-    let params = params::open(scheme.params(), &arguments.param, &mut load)
-        .and_then(|opened| Params::resolve(scheme.params(), &opened))
-        .map_err(|error| Error::Input(format!("--param of {}: {error}", scheme.name())))?;
-    let one = || scheme.build(&params);
-    if let Scheme::Coupled(spec) = scheme {
+    let scheme = Scheme::open(entry, &arguments.param, &mut load)
+        .map_err(|error| Error::Input(format!("--param of {}: {error}", entry.name())))?;
+    if let Entry::Coupled(spec) = entry {
         Machine::here(None).require_mptcp(spec.name, spec.single)?;
     }
     let options = Options {
         pins: (!arguments.ephemeral).then(|| arguments.place.folder()),
         name: arguments.place.name,
-        interval: arguments.interval.unwrap_or_else(|| usual_interval(scheme.params(), one())),
+        interval: arguments
+            .interval
+            .unwrap_or_else(|| usual_interval(entry.params(), scheme.build())),
         watchdog: arguments.watchdog,
         slots: arguments.slots,
-        paced: arguments.paced || arguments.in_kernel || may_pace(scheme.params(), one()),
-        in_kernel: arguments.in_kernel.then(|| compile(scheme, &params)).transpose()?,
+        paced: arguments.paced || arguments.in_kernel || may_pace(entry.params(), scheme.build()),
+        in_kernel: arguments.in_kernel.then(|| compile(&scheme)).transpose()?,
     };
     let stop = interrupt::watch();
     if options.pins.is_some() {
         interrupt::outlive_hangup();
     }
     if options.in_kernel.is_some() {
-        return in_kernel(&options, scheme, stop);
+        return in_kernel(&options, entry, stop);
     }
-    let mut agent = Agent::start(&options, Box::new(OneForAll { scheme, params }))?;
+    let mut agent = Agent::start(&options, Box::new(OneForAll { scheme }))?;
     note!(
         "ackademyd: congestion control `{}` is {}; samples at most every {} ms, CUBIC after {} ms \
          without an answer, {} flows at most",
         options.name,
-        scheme.name(),
+        entry.name(),
         options.interval.as_millis_f64(),
         options.watchdog.as_millis_f64(),
         options.slots
@@ -258,16 +259,16 @@ fn serve(arguments: Serve) -> Result<(), Error> {
 }
 
 /// What of a controller the kernel evaluates by itself.
-fn compile(scheme: Scheme, params: &Params) -> Result<Arc<Compiled>, Error> {
+fn compile(scheme: &Scheme) -> Result<Arc<Compiled>, Error> {
     let refused = |why: String| Error::Input(format!("--in-kernel: {why}"));
-    let compiled = match scheme.name() {
+    let compiled = match scheme.entry.name() {
         "own_queue" => {
-            let settings = own_queue::settings(params);
+            let settings = own_queue::settings(&scheme.params);
             compiled::check_exponent(settings.exponent).map_err(refused)?;
             Compiled::law(&settings)
         }
         "policy" => {
-            let policy: Arc<Policy> = params.file("policy");
+            let policy: Arc<Policy> = scheme.params.file("policy");
             Compiled::policy(&policy).map_err(refused)?
         }
         other => {
@@ -279,12 +280,12 @@ fn compile(scheme: Scheme, params: &Params) -> Result<Arc<Compiled>, Error> {
 }
 
 /// Registers what decides in the kernel; it stays when this process ends, unless it is ephemeral.
-fn in_kernel(options: &Options, scheme: Scheme, stop: &AtomicBool) -> Result<(), Error> {
+fn in_kernel(options: &Options, entry: Entry, stop: &AtomicBool) -> Result<(), Error> {
     let registered = Registered::start(options)?;
     note!(
         "ackademyd: congestion control `{}` is {}, decided in the kernel; {} flows at most",
         options.name,
-        scheme.name(),
+        entry.name(),
         options.slots
     );
     if options.pins.is_some() {
@@ -308,7 +309,12 @@ fn quantiles(measured: &Delays) -> String {
     format!("p50 {:.1} us, p90 {:.1} us, p99 {:.1} us", us(0.5), us(0.9), us(0.99))
 }
 
-fn setting(text: &str) -> Result<(String, ParamValue), String> {
+/// A setting of a controller, NAME=VALUE.
+///
+/// # Errors
+///
+/// What is wanted.
+pub fn setting(text: &str) -> Result<(String, ParamValue), String> {
     let (name, value) = text.split_once('=').ok_or("wanted is NAME=VALUE")?;
     let value = match value {
         "true" => ParamValue::Number(1.0),

@@ -185,14 +185,13 @@ pub struct FlowTotals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ackademy::params::Params;
+    use ackademy::scheme::Scheme;
 
     #[test]
     fn a_controller_that_decides_once_per_round_trip_is_told_of_every_millisecond() {
         let interval = |name: &str| {
-            let scheme = scheme::Scheme::find(name).expect("a controller");
-            let governor = scheme.build(&Params::defaults(scheme.params()));
-            usual_interval(scheme.params(), governor)
+            let scheme = Scheme::resolve(name, &[]).expect("a controller");
+            usual_interval(scheme.entry.params(), scheme.build())
         };
         for (name, wanted) in [
             ("wvegas", ROUND_INTERVAL),

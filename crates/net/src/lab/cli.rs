@@ -1,5 +1,5 @@
 //! The command line.
-use super::plan::Family;
+use super::plan::{Family, Over};
 use super::run::{self, Client, Options};
 use super::{scenario, up};
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Run a scenario file on the kernel's TCP, in real time; write its records as JSON
+    /// Run a scenario file on the kernel's TCP or on QUIC, in real time; write its records as JSON
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
     /// Keep the hosts and the network of a scenario up for your own programs, until Ctrl-C
@@ -70,6 +70,9 @@ struct RunArguments {
     /// A run whose 99th percentile of lateness exceeds this is marked invalid
     #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
     lateness_ms: Span,
+    /// What carries the data: the kernel's TCP, or QUIC (noq, in this program)
+    #[arg(long, value_enum, default_value_t = Over::Tcp)]
+    over: Over,
     /// Program that sends bulk flows: this one, or iperf3
     #[arg(long, value_enum, default_value_t = Client::Own)]
     client: Client,
@@ -89,6 +92,7 @@ Examples:
   ackademyd lab run FILE --cc rl_tcp --param alpha=0.2 --set dumbbell.rtt_ms=80 --sample-ms 50
   ackademyd lab run FILE --cc policy --param policy=data/policies/aurora_mixed
   ackademyd lab run FILE --client iperf3            bulk flows by iperf3, measured by itself
+  ackademyd lab run FILE --over quic --cc cubic     over QUIC; also noq:cubic, noq's own
   ackademyd lab run - --beside scenarios < FILE     the files that it names are in scenarios
 
 The result is one JSON object; docs/guide/lab.md is its schema. It takes as long as the scenario lasts.";
@@ -138,6 +142,7 @@ fn run_scenario(arguments: &RunArguments) -> Result<(), Error> {
         spin: arguments.up.spin(),
         lateness_max: arguments.lateness_ms,
         client: arguments.client,
+        over: arguments.over,
     };
     run::run(&network, &options)?.write(&out)
 }

@@ -60,7 +60,7 @@ impl Hosts {
             }
             pairs.push((sender, receiver));
         }
-        for change in plan.flows.iter().flat_map(subflows::changes) {
+        for change in subflows::of_plan(plan) {
             if change.at == Time(0) {
                 change.make(&pairs[change.pair].0)?;
             }

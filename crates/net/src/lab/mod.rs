@@ -1,4 +1,4 @@
-//! Scenario files on real TCP: network namespaces, hosts in them, applications, records.
+//! Scenario files on real TCP, or on QUIC: network namespaces, hosts in them, applications, records.
 //!
 //! ```text
 //! scenario ─► Plan ─► hosts in namespaces ── TUN ──► Emulator (one thread)
@@ -13,6 +13,7 @@ pub mod hosts;
 pub mod iperf3;
 pub mod mptcp_info;
 pub mod plan;
+mod quic;
 pub mod receivers;
 pub mod result;
 pub mod run;

@@ -19,6 +19,15 @@ pub enum Family {
     V6,
 }
 
+/// What carries the data between the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Over {
+    /// The kernel's TCP, and MPTCP.
+    Tcp,
+    /// noq's QUIC, in this program.
+    Quic,
+}
+
 /// One connection, and the addresses that are its alone.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -110,25 +119,45 @@ pub struct Plan {
     pub header: Bytes,
     /// Version of the protocol.
     pub family: Family,
+    /// What carries the data.
+    pub over: Over,
 }
 
 impl Plan {
-    /// The flows of `network` as the simulator would draw them with `seed`.
+    /// The flows of `network` over TCP, as the simulator would draw them with `seed`.
     ///
     /// # Errors
     ///
     /// If the kernel, or this lab, cannot do what the scenario asks.
     pub fn new(network: &NetworkPlan, seed: Seed, family: Family) -> Result<Self, Error> {
+        network.connections.iter().try_for_each(check)?;
+        let mut plan = Self::over(Over::Tcp, network, seed, family)?;
+        for connection in &network.connections {
+            plan.note_differences(connection);
+        }
+        Ok(plan)
+    }
+
+    /// The same flows over what carries them.
+    ///
+    /// # Errors
+    ///
+    /// If there are none, or more than this lab can do.
+    pub fn over(
+        over: Over,
+        network: &NetworkPlan,
+        seed: Seed,
+        family: Family,
+    ) -> Result<Self, Error> {
         let mut plan = Self {
             flows: Vec::new(),
             pairs: Vec::new(),
             assumptions: Vec::new(),
             header: header(family),
             family,
+            over,
         };
         for (index, connection) in network.connections.iter().enumerate() {
-            check(connection)?;
-            plan.note_differences(connection);
             let hosts = pair(network, connection, family);
             let arrivals = sim::arrivals(connection, index as u64, seed, network.duration);
             for Arrival { at: start, stream, name } in arrivals {
@@ -140,7 +169,7 @@ impl Plan {
                     )));
                 }
                 let own = ConnectionPlan { name, ..connection.clone() };
-                let only = (own.subflows.len() > 1).then_some(number);
+                let only = (over == Over::Tcp && own.subflows.len() > 1).then_some(number);
                 let pair = plan.pair(Pair { only, ..hosts.clone() });
                 let first_row = plan.flows.last().map_or(0, Flow::next_row);
                 let (_, receiver) = addresses(number as u16, family);

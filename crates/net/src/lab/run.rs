@@ -3,7 +3,8 @@ use super::content::Content;
 use super::governors::{Closed, Governors, is_governed};
 use super::hosts::Hosts;
 use super::iperf3;
-use super::plan::{Family, Flow, KERNEL, Pair, Plan};
+use super::plan::{Family, Flow, KERNEL, Over, Pair, Plan};
+use super::quic;
 use super::receivers::{Arrived, Receivers};
 use super::result::{
     AgentReport, Decision, EmulatorReport, KernelReport, Lateness, Report, Tables,
@@ -53,6 +54,8 @@ pub struct Options {
     pub lateness_max: Span,
     /// What sends bulk flows.
     pub client: Client,
+    /// What carries the data.
+    pub over: Over,
 }
 
 /// What sends bulk flows.
@@ -64,12 +67,49 @@ pub enum Client {
     Iperf3,
 }
 
-/// Runs a network on the kernel's TCP, in real time.
+/// Runs a network over what carries its data, in real time.
 ///
 /// # Errors
 ///
-/// If the kernel cannot do what the scenario asks, the machine refuses something, or Ctrl-C.
+/// If that cannot do what the scenario asks, the machine refuses something, or Ctrl-C.
 pub fn run(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
+    match options.over {
+        Over::Tcp => over_tcp(network, options),
+        Over::Quic => over_quic(network, options),
+    }
+}
+
+/// Both ends of every connection are noq, in one thread of this process.
+fn over_quic(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
+    let quic = quic::ends(network, options)?;
+    let mut plan = Plan::over(Over::Quic, network, options.seed, options.family)?;
+    allow_files();
+    let mut hosts = Hosts::new(&plan)?;
+    plan.assumptions.append(&mut hosts.notes);
+    let ports = std::mem::take(&mut hosts.ports);
+    let fabric = fabric(network, &plan, options.seed)?;
+    let losses = fabric.losses();
+    let epoch = clock::now() + LEAD;
+    let ends = quic::Ends::new(quic, &plan, &hosts.pairs, (losses, epoch, network.duration))?;
+    let emulated = emulator::Options { epoch: Some(epoch), spin: options.spin, realtime: true };
+    let emulator = Emulator::new(ports, fabric, emulated);
+    let stop = &AtomicBool::new(false);
+    let (sent, emulated) = thread::scope(|scope| {
+        let emulator = guarded(scope, "emulator", stop, || emulator.run(stop));
+        let ends = guarded(scope, "ends", stop, || {
+            priority::realtime(priority::HOSTS);
+            ends.run(stop, options.lateness_max)
+        });
+        wait(stop, network.duration);
+        (joined(ends), joined(emulator))
+    });
+    interrupt::check()?;
+    let counted = Counted { sent: sent?, emulated: emulated?, served: None };
+    Ok(report(network, options, plan, counted, Closed::default()))
+}
+
+/// The kernel's TCP, under this project's controllers or its own.
+fn over_tcp(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
     let mut plan = Plan::new(network, options.seed, options.family)?;
     check_kernel_controllers(&plan)?;
     if options.client == Client::Iperf3 {
@@ -113,12 +153,11 @@ pub fn run(network: &NetworkPlan, options: &Options) -> Result<Report, Error> {
         receivers,
         senders: Senders::new(setting)?,
         foreign: iperf3::clients(setting, &hosts.pairs),
-        changes: plan
-            .flows
-            .iter()
-            .flat_map(subflows::changes)
-            .filter(|change| change.at > Time(0))
-            .collect(),
+        changes: {
+            let mut changes = subflows::of_plan(&plan);
+            changes.retain(|change| change.at > Time(0));
+            changes
+        },
         hosts: hosts.pairs.iter().map(|pair| &pair.0).collect(),
         epoch,
     };
@@ -362,12 +401,10 @@ fn report(
     faults.extend(network_faults(options.lateness_max, &emulated));
     let answers = served.as_ref().map(|served| &served.response_times);
     faults.extend(answers.into_iter().flat_map(|it| answer_faults(options.lateness_max, it)));
-    faults.extend(control_faults(
-        &plan.flows,
-        &sent,
-        &closed,
-        served.as_ref().map(|served| &served.totals),
-    ));
+    if plan.over == Over::Tcp {
+        let totals = served.as_ref().map(|served| &served.totals);
+        faults.extend(control_faults(&plan.flows, &sent, &closed, totals));
+    }
     let outcome = Outcome {
         links: with_goodput(emulated.network.links, &plan, &sent.rows),
         connections: connections(&plan, &sent),
@@ -421,7 +458,7 @@ fn connections(plan: &Plan, sent: &Sent) -> Vec<ConnectionRow> {
         ConnectionRow {
             connection: flow.plan.name.clone(),
             subflows: flow.subflows.len() as u64,
-            scheduler: "kernel".to_owned(),
+            scheduler: if plan.over == Over::Tcp { "kernel" } else { "noq" }.to_owned(),
             goodput_bytes: counts.goodput_bytes,
             reinjected_bytes: counts.reinjected_bytes,
             ..first

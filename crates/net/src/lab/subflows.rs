@@ -1,6 +1,6 @@
 //! Subflows of the kernel's MPTCP: each has an address of its own at the sender, and the kernel's path manager
 //! opens and closes it.
-use super::plan::Flow;
+use super::plan::{Flow, Over, Plan};
 use crate::clock;
 use crate::command::run;
 use crate::error::Error;
@@ -51,6 +51,11 @@ pub fn allow(host: &Namespace) -> Result<(), Error> {
             .map_err(|error| Error::System(format!("{NOTSENT}: {error}")))?;
         run("ip", &["mptcp", "limits", "set", "subflow", "8", "add_addr_accepted", "8"])
     })
+}
+
+/// What the path managers of a plan's hosts are to do.
+pub fn of_plan(plan: &Plan) -> Vec<Change> {
+    if plan.over == Over::Tcp { plan.flows.iter().flat_map(changes).collect() } else { Vec::new() }
 }
 
 /// What is to be done for a flow, in order of time: nothing for the subflow that opens the connection, except

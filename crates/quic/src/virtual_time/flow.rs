@@ -54,6 +54,11 @@ pub(crate) struct Configs {
 }
 
 impl Flow {
+    /// As tables call it, or one of its paths.
+    pub(crate) fn name_of(&self, path: usize) -> String {
+        if self.paths.len() > 1 { format!("{}.{path}", self.name) } else { self.name.clone() }
+    }
+
     pub(crate) fn app_of(plan: &ConnectionPlan, start: Time, rng: Rng) -> App {
         App::new(plan.traffic.clone(), start, plan.stop, rng)
     }

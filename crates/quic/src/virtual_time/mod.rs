@@ -2,6 +2,7 @@
 //! are those of real connections, and equal seeds give the same
 //! datagrams at the same times, except under noq's own `bbr3`, whose random numbers take no seed.
 use crate::Refused;
+use crate::factory::locked;
 use crate::tls::Keys;
 use ackademy::rng::Seed;
 use ackademy::sim::arrivals;
@@ -10,16 +11,21 @@ use ackademy::sim::plan::{ConnectionPlan, NetworkPlan};
 use ackademy::sim::record::{FlowSeries, Outcome};
 use ackademy::transport::packet::{Ect, Packet};
 use ackademy::units::{Span, Time};
+use ackademy_capture::Output;
+use ackademy_capture::qlog::Numbered;
 use bytes::BytesMut;
 use flow::{Configs, Flow, PathOf};
 use noq_proto::EcnCodepoint;
 pub use plan::{Governor, NOQ_NAMES, builtin, check};
+pub use real_time::Datagram;
 use std::time::{Duration, Instant};
+pub(crate) use watched::{PathLog, Seen, WatchedFactory};
 use wire::{Event, Payload, Side, Wire};
 
 mod flow;
 mod host;
 mod plan;
+mod real_time;
 mod rows;
 mod watched;
 mod wire;
@@ -30,6 +36,10 @@ pub type Builder<'a> = dyn FnMut(&ConnectionPlan) -> Result<Governor, Refused> +
 /// A run.
 pub struct Quic {
     net: Network<Event>,
+    /// In real time, the time of the caller's clock.
+    reached: Time,
+    /// In real time, what the caller is to send.
+    outgoing: Option<Vec<Packet>>,
     wire: Wire,
     flows: Vec<Flow>,
     end: Time,
@@ -40,6 +50,7 @@ pub struct Quic {
     buffer: Vec<u8>,
     /// Why noq has just closed a connection.
     lost: Option<String>,
+    qlog: Option<Numbered>,
 }
 
 /// Runs a network to its end.
@@ -79,6 +90,8 @@ impl Quic {
         let origin = Instant::now();
         let mut quic = Self {
             net: Network::new(&network.links, seed, network.sample_interval),
+            reached: Time(0),
+            outgoing: None,
             wire: Wire::new(),
             flows: Vec::new(),
             end: network.duration,
@@ -87,6 +100,7 @@ impl Quic {
             series: FlowSeries::default(),
             buffer: Vec::new(),
             lost: None,
+            qlog: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
@@ -132,9 +146,23 @@ impl Quic {
         self.net.schedule(arrival.at, Event::App(index));
     }
 
+    /// Writes what its senders do, from the beginning; `about` says what the file is of.
+    pub fn log(&mut self, out: Output, about: &str) {
+        let only = (self.wire.owners.len() == 1).then(|| self.flows[0].name.clone());
+        let log = Numbered::new(out, about, only.as_deref());
+        for flow in &mut self.flows {
+            for path in 0..flow.paths.len() {
+                let sender = log.flow(&flow.name_of(path));
+                let seen = &flow.paths[path].seen;
+                locked(seen).log = Some(PathLog { sender, origin: self.origin });
+            }
+        }
+        self.qlog = Some(log);
+    }
+
     /// The time reached.
     pub fn now(&self) -> Time {
-        self.net.now()
+        self.net.now().max(self.reached)
     }
 
     /// Datagrams sent so far, those of receivers included.
@@ -181,7 +209,7 @@ impl Quic {
     /// The application of a flow acts, the first time by connecting.
     fn act(&mut self, index: u32) {
         let now = self.net.now();
-        let at = self.at(now);
+        let at = self.at(self.now());
         let flow = &mut self.flows[index as usize];
         if flow.app.next != now {
             return;
@@ -195,7 +223,7 @@ impl Quic {
     }
 
     fn receive(&mut self, packet: &Packet) {
-        let (now, side) = (self.net.now(), Side::receiving(packet));
+        let (now, side) = (self.now(), Side::receiving(packet));
         let at = self.at(now);
         let Some(mut payload) = self.wire.take(packet) else { return };
         if side == Side::Server {
@@ -215,7 +243,7 @@ impl Quic {
 
     /// A timer that was set for `due` comes up: noq's, or that of the controller.
     fn wake(&mut self, index: u32, side: Side, due: Time) {
-        let at = self.at(self.net.now());
+        let at = self.at(self.now());
         let flow = &mut self.flows[index as usize];
         let factory = flow.factory.clone().filter(|_| side == Side::Client);
         let Some(end) = flow.end(side).filter(|end| end.wake == due) else { return };
@@ -229,7 +257,7 @@ impl Quic {
 
     /// An end handles what happened, sends what it may, and is woken when its next timer is due.
     fn advance(&mut self, index: u32, side: Side) {
-        let (now, at) = (self.net.now(), self.at(self.net.now()));
+        let (now, at) = (self.now(), self.at(self.now()));
         let flow = &mut self.flows[index as usize];
         let is_over = flow.advance((now, at), side);
         self.lost = flow.lost.take();
@@ -244,8 +272,8 @@ impl Quic {
     }
 
     fn transmit(&mut self, index: u32, side: Side) {
-        let (now, at) = (self.net.now(), self.at(self.net.now()));
-        let Self { flows, net, wire, buffer, .. } = self;
+        let (now, at) = (self.now(), self.at(self.now()));
+        let Self { flows, net, wire, buffer, outgoing, .. } = self;
         let flow = &mut flows[index as usize];
         let (is_ecn_capable, first_row) = (flow.is_ecn_capable, flow.first_row);
         let Some(end) = flow.end(side) else { return };
@@ -266,12 +294,15 @@ impl Quic {
                 ..Packet::default()
             };
             wire.book_sent(now, &packet);
-            net.enter(packet, wire);
+            match outgoing {
+                Some(outgoing) => outgoing.push(packet),
+                None => net.enter(packet, wire),
+            }
         }
     }
 
     fn set_wake(&mut self, index: u32, side: Side) {
-        let (now, origin) = (self.net.now(), self.origin);
+        let (now, origin) = (self.now(), self.origin);
         let flow = &mut self.flows[index as usize];
         let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
         let own = controller.and_then(|factory| factory.next_timer());

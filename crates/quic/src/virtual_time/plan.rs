@@ -4,9 +4,7 @@ use crate::factory::MTU_MIN;
 use crate::tls::Keys;
 use crate::{Factory, Refused, Start};
 use ackademy::control::Recovery;
-use ackademy::controllers;
-use ackademy::coupled;
-use ackademy::params::Params;
+use ackademy::scheme::{Entry, Scheme};
 use ackademy::sim::plan::{ConnectionPlan, NetworkPlan, TrafficSpec};
 use ackademy::transport::config::{Ecn, SendHook};
 use ackademy::transport::misbehaviour::Misbehaviour;
@@ -15,7 +13,6 @@ use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoC
 use noq_proto::{
     ClientConfig, EndpointConfig, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt,
 };
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -119,20 +116,16 @@ pub fn builtin(plan: &ConnectionPlan) -> Result<Governor, Refused> {
         "noq:cubic" => Arc::new(CubicConfig::default().initial_window(cwnd).clone()),
         "noq:new_reno" => Arc::new(NewRenoConfig::default().initial_window(cwnd).clone()),
         _ => {
-            let settings = coupled::settings(name).ok_or_else(|| {
-                refused(format!(
+            if Entry::find(name).is_none() {
+                return Err(refused(format!(
                     "controller {name:?}: allowed with QUIC is a controller of `ackademy list`, or one of {}",
                     NOQ_NAMES.join(", ")
-                ))
-            })?;
-            let params = Params::resolve(settings, &plan.params)
-                .map_err(|error| refused(error.to_string()))?;
-            let factory = match (controllers::find(name), coupled::find(name)) {
-                (Some(spec), _) => Factory::new(spec, params),
-                (_, Some(spec)) => Factory::coupled(spec, &params),
-                (None, None) => unreachable!("it has settings"),
-            };
-            return Ok(Governor::Core(factory.map_err(|error| refused(error.0))?));
+                )));
+            }
+            let scheme =
+                Scheme::resolve(name, &plan.params).map_err(|error| refused(error.to_string()))?;
+            let factory = Factory::new(&scheme).map_err(|error| refused(error.0))?;
+            return Ok(Governor::Core(factory));
         }
     }))
 }
@@ -187,7 +180,7 @@ pub(crate) fn flow_config(
     };
     let seen: Vec<_> = plan.subflows.iter().map(|_| Arc::default()).collect();
     let mut transport = transport(plan);
-    let watched = WatchedFactory { inner, seen: seen.clone(), made: AtomicUsize::new(0) };
+    let watched = WatchedFactory::new(inner, seen.clone());
     transport.congestion_controller_factory(Arc::new(watched));
     let mut client = ClientConfig::new(Arc::clone(&keys.client) as _);
     client.transport_config(Arc::new(transport));

@@ -15,6 +15,9 @@ impl Quic {
     pub fn finish(mut self) -> Outcome {
         let (end, at) = (self.net.now(), self.at(self.net.now()));
         let events = self.net.events();
+        if let Some(qlog) = self.qlog.take() {
+            qlog.flush();
+        }
         let (mut links, link_series) = self.net.finish(end);
         let (mut flows, mut connections) = (Vec::new(), Vec::new());
         for flow in &mut self.flows {
@@ -123,7 +126,7 @@ fn flow_row(
     let seen = locked(seen);
     let own = &counts[path];
     FlowRow {
-        flow: if counts.len() > 1 { format!("{}.{path}", flow.name) } else { flow.name.clone() },
+        flow: flow.name_of(path),
         controller: flow.controller.clone(),
         start_s: flow.start.as_secs_f64(),
         active_s: app.active(end).as_secs_f64(),

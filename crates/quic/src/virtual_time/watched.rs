@@ -1,7 +1,9 @@
 //! What a run counts of any controller: those of the core, and noq's own.
-use crate::factory::locked;
+use crate::factory::{locked, nanos};
+use ackademy::control::{Ack, Control};
 use ackademy::histogram::SpanHistogram;
-use ackademy::units::Span;
+use ackademy::units::{Bytes, Rate, Span, Time};
+use ackademy_capture::qlog::Sender;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
@@ -22,6 +24,57 @@ pub(crate) struct Seen {
     pub(crate) recoveries: u64,
     pub(crate) timeouts: u64,
     pub(crate) inflight: u64,
+    /// If its events are written.
+    pub(crate) log: Option<PathLog>,
+}
+
+/// Writes what happens on a path.
+#[derive(Debug)]
+pub(crate) struct PathLog {
+    pub(crate) sender: Sender,
+    /// Time 0 of the file.
+    pub(crate) origin: Instant,
+}
+
+impl PathLog {
+    fn at(&self, now: Instant) -> Time {
+        Time(nanos(now, self.origin))
+    }
+
+    fn told(
+        &mut self,
+        now: Instant,
+        (sent, inflight, recovers): (Instant, u64, bool),
+        rtt: Rtt,
+        control: &Control,
+    ) {
+        let ack = Ack {
+            now: self.at(now),
+            rtt: Span(now.saturating_duration_since(sent).as_nanos() as u64),
+            srtt: rtt.smoothed,
+            min_rtt: rtt.min,
+            inflight: Bytes(inflight),
+            recovering: u64::from(recovers),
+            ..Ack::default()
+        };
+        self.sender.told(&ack, control);
+    }
+}
+
+/// noq's estimates.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rtt {
+    smoothed: Span,
+    min: Span,
+}
+
+/// What a controller of noq's allows.
+fn control(metrics: &ControllerMetrics) -> Control {
+    Control {
+        cwnd: Bytes(metrics.congestion_window),
+        pacing_rate: metrics.pacing_rate.map_or(Rate::UNLIMITED, |rate| Rate(8 * rate)),
+        ssthresh: Bytes(metrics.ssthresh.unwrap_or(u64::MAX)),
+    }
 }
 
 impl Seen {
@@ -37,10 +90,19 @@ impl Seen {
 
 /// Makes controllers that are watched.
 pub(crate) struct WatchedFactory {
-    pub(crate) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    /// Of each path, in the order in which they are made.
-    pub(crate) seen: Vec<Arc<Mutex<Seen>>>,
-    pub(crate) made: AtomicUsize,
+    inner: Arc<dyn ControllerFactory + Send + Sync>,
+    /// Of each path, in the order in which they are made; the last one is of all that follow, too.
+    seen: Vec<Arc<Mutex<Seen>>>,
+    made: AtomicUsize,
+}
+
+impl WatchedFactory {
+    pub(crate) fn new(
+        inner: Arc<dyn ControllerFactory + Send + Sync>,
+        seen: Vec<Arc<Mutex<Seen>>>,
+    ) -> Self {
+        Self { inner, seen, made: AtomicUsize::new(0) }
+    }
 }
 
 impl ControllerFactory for WatchedFactory {
@@ -51,6 +113,7 @@ impl ControllerFactory for WatchedFactory {
             seen: Arc::clone(&self.seen[path]),
             episode: None,
             newest: None,
+            rtt: Rtt::default(),
         })
     }
 }
@@ -63,6 +126,7 @@ struct Watched {
     episode: Option<Instant>,
     /// When the newest packet of an acknowledgement was sent.
     newest: Option<Instant>,
+    rtt: Rtt,
 }
 
 impl Controller for Watched {
@@ -71,7 +135,13 @@ impl Controller for Watched {
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        locked(&self.seen).inflight += u64::from(bytes);
+        let mut seen = locked(&self.seen);
+        seen.inflight += u64::from(bytes);
+        if let Some(log) = &mut seen.log {
+            let at = log.at(now);
+            log.sender.sent(at, pn, u32::from(bytes));
+        }
+        drop(seen);
         self.inner.on_packet_sent(now, bytes, pn);
     }
 
@@ -89,6 +159,11 @@ impl Controller for Watched {
         rtt: &RttEstimator,
     ) {
         self.newest = self.newest.max(Some(sent));
+        let span = |time: Duration| Span(time.as_nanos() as u64);
+        self.rtt = Rtt { smoothed: span(rtt.get()), min: span(rtt.min()) };
+        if let Some(log) = &mut locked(&self.seen).log {
+            log.sender.acked(pn);
+        }
         self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 
@@ -99,13 +174,20 @@ impl Controller for Watched {
         app_limited: bool,
         largest_packet_num_acked: Option<u64>,
     ) {
+        let newest = self.newest.take();
         let mut seen = locked(&self.seen);
         seen.inflight = in_flight;
-        if let Some(sent) = self.newest.take() {
+        if let Some(sent) = newest {
             seen.sample(Span(now.saturating_duration_since(sent).as_nanos() as u64));
         }
         drop(seen);
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+        if let Some(sent) = newest
+            && let Some(log) = &mut locked(&self.seen).log
+        {
+            let recovers = self.episode.is_some_and(|start| sent <= start);
+            log.told(now, (sent, in_flight, recovers), self.rtt, &control(&self.inner.metrics()));
+        }
     }
 
     fn on_congestion_event(
@@ -133,9 +215,17 @@ impl Controller for Watched {
             lost_bytes,
             largest_lost_pn,
         );
+        if let Some(log) = &mut locked(&self.seen).log {
+            let at = log.at(now);
+            log.sender.reduced(at, &control(&self.inner.metrics()));
+        }
     }
 
     fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
+        if let Some(log) = &mut locked(&self.seen).log {
+            let at = log.at(now);
+            log.sender.lost(at, pn);
+        }
         self.inner.on_packet_lost(lost_bytes, pn, now);
     }
 
@@ -169,6 +259,7 @@ impl Controller for Watched {
             seen: Arc::clone(&self.seen),
             episode: None,
             newest: None,
+            rtt: Rtt::default(),
         })
     }
 

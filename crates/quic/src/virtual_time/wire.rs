@@ -32,6 +32,10 @@ impl Side {
         if self == Self::Client { Kind::Data } else { Kind::Ack }
     }
 
+    pub(crate) fn sending(packet: &Packet) -> Self {
+        if packet.kind == Kind::Data { Self::Client } else { Self::Server }
+    }
+
     pub(crate) fn receiving(packet: &Packet) -> Self {
         if packet.kind == Kind::Data { Self::Server } else { Self::Client }
     }

@@ -22,16 +22,16 @@ class Point:
 
     name: str
     colour: int
-    sim: float
-    kernel: float
+    x: float
+    y: float
 
 
-def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
-    """One panel, simulator to the right and kernel upwards, on equal axes.
+def scatter(title: str, unit: str, axes: tuple[str, str], points: Sequence[Point]) -> Markup:
+    """One panel with equal axes, of these names.
 
     Logarithmic ones where the values are far apart. Values are finite and not negative.
     """
-    values = np.array([(point.sim, point.kernel) for point in points])
+    values = np.array([(point.x, point.y) for point in points])
     low, high = float(values.min()), float(values.max())
     is_log = low > 0.0 and high > WIDE * low
     if is_log:
@@ -41,20 +41,20 @@ def scatter(title: str, unit: str, points: Sequence[Point]) -> Markup:
         low, high = max(low - room, 0.0), high + room
     ends = np.array([low, high])
     frame = Frame(
-        Axis(low, high, f"simulator, {unit}".rstrip(", "), is_log=is_log),
-        Axis(low, high, f"kernel, {unit}".rstrip(", "), is_log=is_log),
+        Axis(low, high, f"{axes[0]}, {unit}".rstrip(", "), is_log=is_log),
+        Axis(low, high, f"{axes[1]}, {unit}".rstrip(", "), is_log=is_log),
     )
     content = [element("path", class_="diagonal", d=frame.line(ends, ends))]
-    content += [_dot(frame, point, unit) for point in points]
-    drawing = frame.draw(content, label=f"{title}: kernel against simulator")
+    content += [_dot(frame, point, unit, axes) for point in points]
+    drawing = frame.draw(content, label=f"{title}: {axes[1]} against {axes[0]}")
     return panel(title, drawing)
 
 
-def _dot(frame: Frame, point: Point, unit: str) -> Markup:
-    at = frame.dots(np.array([point.sim]), np.array([point.kernel]))
+def _dot(frame: Frame, point: Point, unit: str, axes: tuple[str, str]) -> Markup:
+    at = frame.dots(np.array([point.x]), np.array([point.y]))
     tip = (
-        f"{point.name}\nsimulator {significant(point.sim)} {unit}"
-        f"\nkernel {significant(point.kernel)} {unit}"
+        f"{point.name}\n{axes[0]} {significant(point.x)} {unit}"
+        f"\n{axes[1]} {significant(point.y)} {unit}"
     )
     return element(
         "g",

@@ -13,7 +13,7 @@ Engine = Callable[[Sequence[Cell]], Iterator[Outcome]]
 
 
 def kernel_last(simulated: Engine) -> Engine:
-    """Cells in virtual time wherever `simulated` puts them, then those of the kernel, here.
+    """Cells in virtual time wherever `simulated` puts them, then those in real time, here.
 
     They share the machine's clock with everything else that runs on it: one at a time.
     """

@@ -1,4 +1,4 @@
-"""From the simulator to the kernel: the same scenarios on both, and how far apart they are."""
+"""The same scenarios on several backends, and how far from the first the others are."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Literal
 import numpy as np
 
 from ackademy import _core
-from ackademy.backends import controllers, entries
+from ackademy.backends import Backend, controllers, entries
 from ackademy.backends.kernel import KernelRun
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import ControllerError
 from ackademy.lazy import pl
 from ackademy.runner.cases import named_apart, of_file
 from ackademy.runner.cells import Assignment, Cell
-from ackademy.runner.measured import Measured, Row
-from ackademy.runner.measured import measure as measure_rows
+from ackademy.runner.measured import Measured, Row, measured
 from ackademy.runner.measured import tables as measured_tables
 from ackademy.stats.intervals import NO_METHOD, ONE_RUN, Interval, t_interval
 from ackademy.stats.results import Estimate, Name, Results, results
@@ -35,46 +34,60 @@ JAIN = "jain_throughput"
 METRICS = ("throughput_mean_mbps", "rtt_sender_ms", "queue_wait_ms", "loss", JAIN)
 """in order; of one flow, Jain's index says nothing"""
 
-KERNEL_START = (
-    ("sender.handshake", "true"),
-    ("sender.quick_acks", "16"),
-    ("sender.opening_acks", "181"),
-)
-"""what Linux does at the start of a connection, for the simulator's side: else a trace would not be
-aligned on both, and slow start would meet delayed acknowledgements that Linux does not send; the
-window opens from 50 to 62.5 % of the lab's receive buffer, 4 MiB, by two segments per segment"""
+HANDSHAKE = ("sender.handshake", "true")
+"""as every other backend has one, for the simulator: else a trace would not be aligned"""
+LINUX_START = (("sender.quick_acks", "16"), ("sender.opening_acks", "181"))
+"""what Linux does at the start of a connection, for the simulator beside the kernel: else slow
+start would meet delayed acknowledgements that Linux does not send; the window opens from 50 to
+62.5 % of the lab's receive buffer, 4 MiB, by two segments per segment"""
 EVERY = "*"
 """pattern of all `[[flow]]` entries"""
 PER_ACK = ", send hook per ACK"
 """after the name of a controller whose simulation asks it once per acknowledgement"""
 
 CLAIMS = (("throughput_mean_mbps", 0.03), ("rtt_sender_ms", 0.10))
-"""how near a controller of ours comes to the kernel's own of that name, both on the kernel"""
-OURS = {"kernel:cubic": "cubic", "kernel:reno": "new_reno"}
+"""how near a controller of ours comes to a backend's own of that name, both on that backend"""
+OURS = {
+    "kernel:cubic": "cubic",
+    "kernel:reno": "new_reno",
+    "noq:cubic": "cubic",
+    "noq:new_reno": "new_reno",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """One scenario under one controller, on both sides."""
+class Plan:
+    """Where and how often every scheme is run."""
+
+    backends: tuple[Backend, ...] = ("sim", "kernel")
+    """one for each column; the others are measured by the first"""
+    runs: int = 5
+    """on each; seeds from 1"""
+    duration_s: float | None = None
+    """instead of the scenarios' own"""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One scenario under one controller, on every backend that has the controller."""
 
     scenario: str
     controller: str
     """the scheme's label"""
-    sim: tuple[Cell, ...]
-    """none for the kernel's own controllers"""
-    kernel: tuple[Cell, ...]
+    cells: Mapping[Backend, tuple[Cell, ...]]
+    """in the order of the columns"""
     flows: str = EVERY
     """pattern of the `[[flow]]` entries that the numbers are of"""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One side less another that it is measured by, as the kernel less the simulator."""
+    """A column less another that it is measured by, as the kernel less the simulator."""
 
     absolute: Interval
     """in the unit of the metric"""
     relative: Interval
-    """over the mean of the other side; infinite where that is 0"""
+    """over the mean of the other column; infinite where that is 0"""
 
     @property
     def is_significant(self) -> bool:
@@ -89,14 +102,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A pair with what was measured."""
+    """An entry with what was measured."""
 
-    pair: Pair
+    entry: Entry
     n_flows: int
-    sim: Measured
-    kernel: Measured
-    differences: Mapping[str, Difference]
-    """by metric; empty where a side has no run"""
+    columns: Mapping[Backend, Measured]
+    differences: Mapping[Backend, Mapping[str, Difference]]
+    """from the first column, by metric; of the other columns where both have a run"""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -104,31 +116,17 @@ class Gap:
         return METRICS if self.n_flows > 1 else tuple(m for m in METRICS if m != JAIN)
 
     @property
-    def valid_runs(self) -> list[KernelRun]:
-        """How the runs on the kernel went that count."""
-        return [run for run in self.kernel.kernel_runs if run.valid]
-
-    @property
-    def lateness_us(self) -> float:
-        """The emulator's 99th percentile, the largest of the runs that count."""
-        return max((run.lateness_us["p99"] for run in self.valid_runs), default=math.nan)
-
-    @property
-    def decisions(self) -> int:
-        """Of all runs that count."""
-        return sum(run.decisions for run in self.valid_runs)
-
-    @property
-    def fallbacks(self) -> int:
-        """Of all runs that count."""
-        return sum(run.fallbacks for run in self.valid_runs)
+    def kernel_runs(self) -> list[KernelRun]:
+        """How the runs in real time went."""
+        return [run for own in self.columns.values() for run in own.kernel_runs]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Ours against the kernel's own controller on the same emulated link."""
+    """Ours against a backend's own controller, both on that backend."""
 
     scenario: str
+    backend: Backend
     ours: str
     theirs: str
     metric: str
@@ -152,36 +150,38 @@ class Claim:
         return "undecided"
 
 
-def pairs(
+def entries_of(
     scenarios: Sequence[Path],
     schemes: Sequence[Scheme],
     baselines: Sequence[str],
-    runs: int,
-    duration_s: float | None,
-) -> list[Pair]:
-    """Every scenario under every scheme on both sides, then the kernel's own on theirs.
+    plan: Plan,
+) -> list[Entry]:
+    """Every scenario under every scheme on all backends, then the backends' own on theirs.
 
     Where some flows of a scenario have several subflows and others one, the scheme governs those
-    with several, the others keep their controller, and each group has a pair of its own.
+    with several, the others keep their controller, and each group has an entry of its own.
 
     Args:
         scenarios: files; where all flows of one name the controller of a scheme without settings,
             their settings there stay.
         schemes: controllers of ours with settings, as of `schemes.parse`.
-        baselines: the kernel's, as `kernel:NAME`.
-        runs: on each side; seeds from 1.
-        duration_s: instead of the scenarios' own.
+        baselines: the backends' own, as `kernel:NAME` or `noq:NAME`.
+        plan: where and how often.
 
     Raises:
-        AckademyError: if a scenario cannot be read, or a controller is on the wrong side.
+        AckademyError: if a scenario cannot be read, or a controller does not run where it is to.
     """
     for scheme in schemes:
-        if controllers.is_kernel(str(scheme.controller)):
-            message = f"--cc {scheme.label}: the simulator has none; allowed in --baselines"
+        if controllers.own_of(str(scheme.controller)):
+            message = f"--cc {scheme.label}: is a backend's own; allowed in --baselines"
             raise ControllerError(message)
     for name in baselines:
-        if not controllers.is_kernel(name):
-            raise ControllerError(f"--baselines {name}: allowed is kernel:NAME, as kernel:cubic")
+        if not set(controllers.own_of(name)) & set(plan.backends):
+            of_these = [p for p, owners in controllers.OWN.items() if {*owners} & {*plan.backends}]
+            allowed = ", ".join(f"{prefix}NAME" for prefix in of_these) or "none with --backends "
+            allowed += "" if of_these else ",".join(plan.backends)
+            raise ControllerError(f"--baselines {name}: allowed: {allowed}")
+    duration_s = plan.duration_s
     overrides = () if duration_s is None else (("duration_s", repr(duration_s)),)
     found = []
     cases = [of_file(path) for path in scenarios]
@@ -196,7 +196,7 @@ def pairs(
             given = own if as_written else _governed(own, scheme, groups[0])
             for group in groups:
                 label = case.name if group == groups[0] else f"{case.name}, {group}"
-                found += _sides(label, scheme, given, runs, group)
+                found += _entries(Entry(label, scheme.label, {}, group), scheme, given, plan)
     return found
 
 
@@ -220,38 +220,44 @@ def _governed(cell: Cell, scheme: Scheme, group: str) -> Cell:
     return replace(cell, assignments=(assignment,))
 
 
-def _sides(scenario: str, scheme: Scheme, cell: Cell, runs: int, flows: str) -> list[Pair]:
-    """Both sides of a group of flows; of a controller that holds packets back, twice.
+def _entries(entry: Entry, scheme: Scheme, cell: Cell, plan: Plan) -> list[Entry]:
+    """An entry with its cells; of a controller that holds packets back, two.
 
-    The second time the simulator asks it when the kernel's adapter does: what is left of the
+    In the second the simulator asks it when the kernel's adapter does: what is left of the
     difference is not the adapter's.
     """
     seeded = tuple(
         replace(cell, seed=seed, sample_interval_ms=SAMPLE_INTERVAL_MS if seed == 1 else 0.0)
-        for seed in range(1, runs + 1)
+        for seed in range(1, plan.runs + 1)
     )
-    emulated = tuple(replace(one, backend="kernel") for one in seeded)
-    if controllers.is_kernel(str(scheme.controller)):
-        return [Pair(scenario, scheme.label, (), emulated, flows)]
-    started = (*cell.overrides, *KERNEL_START)
-    sim = tuple(replace(one, overrides=started) for one in seeded)
-    found = [Pair(scenario, scheme.label, sim, emulated, flows)]
-    if cell.scenario().has_send_hook:
+    own = controllers.own_of(str(scheme.controller))
+    cells = {
+        backend: tuple(replace(one, backend=backend) for one in seeded)
+        for backend in plan.backends
+        if not own or backend in own
+    }
+    if "sim" not in cells:
+        return [replace(entry, cells=cells)]
+    started = (*cell.overrides, HANDSHAKE, *(LINUX_START if "kernel" in cells else ()))
+    sim = tuple(replace(one, overrides=started) for one in cells["sim"])
+    found = [replace(entry, cells={**cells, "sim": sim})]
+    if "kernel" in cells and cell.scenario().has_send_hook:
         asked = (*started, ("sender.send_hook", '"ack"'))
         per_ack = tuple(replace(one, overrides=asked) for one in sim)
-        found.append(Pair(scenario, f"{scheme.label}{PER_ACK}", per_ack, emulated, flows))
+        label = f"{entry.controller}{PER_ACK}"
+        found.append(replace(entry, controller=label, cells={**cells, "sim": per_ack}))
     return found
 
 
-def measure(found: Sequence[Pair], folder: Path) -> list[Gap]:
-    """What is on disk, side by side."""
-    return [_gap(pair, folder) for pair in found]
+def measure(found: Sequence[Entry], folder: Path, first: Backend) -> list[Gap]:
+    """What is on disk, side by side, and how far from the first column."""
+    return [_gap(entry, folder, first) for entry in found]
 
 
 def difference(side: Measured, other: Measured, metric: str) -> Difference | None:
-    """How far one side is from another, seed by seed.
+    """How far one column is from another, seed by seed.
 
-    A seed draws the same start times and the same fate of the n-th packet on both sides, so that
+    A seed draws the same start times and the same fate of the n-th packet on all backends, so that
     what it makes worse for one it makes worse for the other, and the difference varies less than
     either.
 
@@ -261,8 +267,8 @@ def difference(side: Measured, other: Measured, metric: str) -> Difference | Non
         metric: which number.
 
     Returns:
-        The mean difference over the seeds of both sides with Student's interval, also as a part of
-        the other side's mean, which is taken as exact there. No interval for one seed; nothing for
+        The mean difference over the seeds of both with Student's interval, also as a part of the
+        other's mean, which is taken as exact there. No interval for one seed; nothing for
         none.
     """
     seeds = _shared_seeds(side, other)
@@ -279,43 +285,46 @@ def difference(side: Measured, other: Measured, metric: str) -> Difference | Non
 
 
 def claims(gaps: Sequence[Gap]) -> list[Claim]:
-    """Ours against the kernel's own, wherever both were run."""
-    by_name = {(gap.pair.scenario, gap.pair.controller): gap.kernel for gap in gaps}
+    """Ours against the backends' own, wherever both were run."""
+    by_name = {(gap.entry.scenario, gap.entry.controller): gap.columns for gap in gaps}
     found = []
     for (scenario, name), theirs in by_name.items():
-        ours = by_name.get((scenario, OURS.get(name, "")))
-        if ours is None:
-            continue
-        for metric, bound in CLAIMS:
-            apart = difference(ours, theirs, metric)
-            if apart is not None:
-                found.append(Claim(scenario, OURS[name], name, metric, bound, apart.relative))
+        ours = by_name.get((scenario, OURS.get(name, "")), {})
+        for backend in (backend for backend in theirs if backend in ours):
+            for metric, bound in CLAIMS:
+                apart = difference(ours[backend], theirs[backend], metric)
+                if apart is not None:
+                    claimed = (scenario, backend, OURS[name], name, metric, bound)
+                    found.append(Claim(*claimed, apart.relative))
     return found
 
 
-def large(gaps: Sequence[Gap]) -> list[tuple[Gap, str, Difference]]:
-    """The differences that want an explanation, and the metrics they are of."""
+def large(gaps: Sequence[Gap]) -> list[tuple[Gap, Backend, str, Difference]]:
+    """The differences that want an explanation, and the columns and metrics they are of."""
     return [
-        (gap, metric, gap.differences[metric])
+        (gap, backend, metric, apart[metric])
         for gap in gaps
+        for backend, apart in gap.differences.items()
         for metric in METRICS
-        if metric in gap.differences and gap.differences[metric].is_large
+        if metric in apart and apart[metric].is_large
     ]
 
 
 def tables(gaps: Sequence[Gap]) -> Results:
-    """The two tables: a row per side; differences are estimates of the backend `kernel - sim`."""
-    sides = [side for gap in gaps for side in (gap.sim, gap.kernel) if side.n_runs]
-    found = measured_tables("gap", sides)
-    apart = [
-        Estimate(name, metric, "mean difference", own.absolute, n_seeds)
-        for gap in gaps
-        for n_seeds in [len(_shared_seeds(gap.kernel, gap.sim))]
-        for name in [gap.kernel.row.name._replace(backend="kernel - sim")]
-        for metric, own in gap.differences.items()
-    ]
-    differences = results("gap", [], apart).estimates
-    return Results(found.values, pl.concat([found.estimates, differences]))
+    """The two tables: a row per column; differences are estimates of `kernel - sim` and so on."""
+    found = measured_tables("gap", [o for gap in gaps for o in gap.columns.values() if o.n_runs])
+    apart = []
+    for gap in gaps:
+        for backend, differences in gap.differences.items():
+            first = next(iter(gap.columns))
+            side, other = gap.columns[backend], gap.columns[first]
+            name = side.row.name._replace(backend=f"{backend} - {first}")
+            n_seeds = len(_shared_seeds(side, other))
+            apart += [
+                Estimate(name, metric, "mean difference", own.absolute, n_seeds)
+                for metric, own in differences.items()
+            ]
+    return Results(found.values, pl.concat([found.estimates, results("gap", [], apart).estimates]))
 
 
 def _shared_seeds(side: Measured, other: Measured) -> list[int]:
@@ -324,17 +333,27 @@ def _shared_seeds(side: Measured, other: Measured) -> list[int]:
     return [seed for seed in more.seeds if one.is_fixed or seed in one.seeds]
 
 
-def _gap(pair: Pair, folder: Path) -> Gap:
-    rows = [
-        Row(Name(pair.scenario, pair.controller, backend=backend), cells, METRICS, (pair.flows,))
-        for backend, cells in (("sim", pair.sim), ("kernel", pair.kernel))
-    ]
-    sim, kernel = measure_rows(rows, folder)
-    apart = {metric: difference(kernel, sim, metric) for metric in METRICS}
-    differences = {key: value for key, value in apart.items() if value is not None}
-    scenario = (pair.kernel or pair.sim)[0].scenario()
-    n_flows = sum(entries.fits([pair.flows], scenario.entries[own]) for own in scenario.owners)
-    return Gap(pair, n_flows, sim, kernel, differences)
+def _gap(entry: Entry, folder: Path, first: Backend) -> Gap:
+    columns = {
+        backend: measured(
+            Row(
+                Name(entry.scenario, entry.controller, backend=backend),
+                cells,
+                METRICS,
+                (entry.flows,),
+            ),
+            folder,
+        )
+        for backend, cells in entry.cells.items()
+    }
+    differences = {}
+    for backend, own in columns.items():
+        if backend != first and first in columns:
+            apart = {metric: difference(own, columns[first], metric) for metric in METRICS}
+            differences[backend] = {key: value for key, value in apart.items() if value}
+    scenario = next(iter(entry.cells.values()))[0].scenario()
+    n_flows = sum(entries.fits([entry.flows], scenario.entries[own]) for own in scenario.owners)
+    return Gap(entry, n_flows, columns, differences)
 
 
 def _over(interval: Interval, mean: float) -> Interval:

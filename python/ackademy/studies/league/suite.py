@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ackademy import _core, lookup
-from ackademy.backends import Backend, controllers, entries
+from ackademy.backends import REAL_TIME, Backend, controllers, entries
 from ackademy.backends.runs import read_text
 from ackademy.backends.schemes import Scheme
 from ackademy.errors import AckademyError, ExperimentError
@@ -208,7 +208,7 @@ def scheme_cases(
         for network in networks
         if backend == "sim" or not network.role
         for scheme in suite.schemes
-        if controllers.own_of(scheme.controller) in (None, backend)
+        if backend in (controllers.own_of(scheme.controller) or (backend,))
         if _core.fits(scheme.networks, network.name)
     ]
 
@@ -283,7 +283,7 @@ def _cells(
     overrides = dict(network.overrides)
     if scheme.ecn and "sender.ecn" in overrides:
         overrides["sender.ecn"] = toml_value(scheme.ecn)
-    if backend == "kernel":
+    if backend in REAL_TIME:
         overrides["duration_s"] = toml_value(suite.kernel_duration_s)
     assignment = Assignment(network.flows, scheme.controller, tuple(params.items()))
     own = replace(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ackademy import _core
-from ackademy.backends import Backend, entries
+from ackademy.backends import REAL_TIME, Backend, entries
 from ackademy.backends.schemes import Scheme, parse
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.lazy import pl
@@ -165,7 +165,7 @@ def expected_s(plan: Plan, rows: Sequence[PlannedRow], missing: Sequence[Cell]) 
                 network = part.networks[index]
                 rate = network.number("rate_mbps")
                 mbit = 0.0 if math.isnan(rate) else rate * network.duration_s
-                real = plan.backend == "kernel"
+                real = plan.backend in REAL_TIME
                 costs[cell] = network.duration_s if real else RUN_S + MBIT_S * mbit
     return math.fsum(costs.values())
 
@@ -257,7 +257,7 @@ def _result(plan: Plan, own: PlannedRow, folder: Path, failed: Mapping[Cell, str
         return RowResult(own.row, tuple(checks), Mark("fail", broken), tuple(notes))
     if not checks or all(check.mark.verdict == "not measured" for check in checks):
         why = "; ".join(notes) or "no run is finished"
-        if plan.backend == "kernel":
+        if plan.backend in REAL_TIME:
             return RowResult(own.row, (), Mark("not applicable", f"the lab cannot run it: {why}"))
         return RowResult(own.row, tuple(checks), Mark("not measured", why))
     return RowResult(own.row, tuple(checks), _row_mark(checks), tuple(notes))

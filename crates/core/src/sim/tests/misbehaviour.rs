@@ -1,5 +1,6 @@
 //! What receivers that misbehave gain from NewReno, which counts bytes, and that transfers end all the same.
 use super::*;
+use crate::controllers;
 use crate::sim::record::FlowRow;
 
 /// Two flows of NewReno share a link; `sender` is what the first one's transport does, the honest one acknowledges

@@ -1,6 +1,7 @@
 //! A modern sender: selective acknowledgements with RFC 6675's accounting, RACK-TLP loss detection
 //! (RFC 8985), proportional rate reduction (RFC 9937), pacing and delivery-rate samples.
 use self::episode::Episode;
+use self::packets::Hooks;
 use self::probe::Probe;
 use super::reordering::Reordering;
 use super::scoreboard::{DUP_THRESH, Delivered, Lost, Rack, Scoreboard};
@@ -21,6 +22,7 @@ use std::sync::Arc;
 mod episode;
 mod marks;
 mod pacing;
+mod packets;
 mod probe;
 mod reduction;
 mod report;
@@ -44,7 +46,7 @@ pub struct SackSender {
     config: Arc<SenderConfig>,
     packet: u64,
     allowed: Allowed,
-    has_send_hook: bool,
+    hooks: Hooks,
     board: Scoreboard,
     pub(super) rtt: RttEstimator,
     /// The round trip of the samples ends when this segment is acknowledged.
@@ -89,12 +91,17 @@ impl SackSender {
 
     /// As [`new`](Self::new), beside other flows with this configuration.
     pub fn sharing(config: &Arc<SenderConfig>, governor: &Governor) -> Self {
+        let hooks = Hooks::of(governor);
+        let mut board = Scoreboard::default();
+        if hooks.has(Hooks::PACKETS) {
+            board.keep_packets();
+        }
         Self {
             config: Arc::clone(config),
             packet: config.packet.0,
             allowed: Allowed::read(governor, config.packet.0),
-            has_send_hook: governor.coupled.has_send_hook(),
-            board: Scoreboard::default(),
+            hooks,
+            board,
             rtt: RttEstimator::default(),
             sampled_until: 0,
             rate: DeliveryRate::default(),
@@ -212,9 +219,9 @@ impl SackSender {
         if unlikely(self.receiver_full()) && retransmitted.is_none() {
             return self.stay_silent(Silence::Receiver);
         }
-        if unlikely(self.has_send_hook) {
+        if unlikely(self.hooks != Hooks::NONE) {
             let departure = self.departure(now, size, retransmitted.is_some(), rescue.is_some());
-            if !governor.permits(&departure, &mut self.allowed) {
+            if !self.permits(&departure, governor) {
                 return self.stay_silent(Silence::Controller);
             }
         }
@@ -365,7 +372,7 @@ impl SackSender {
             self.rto_deadline = if done { Time::NEVER } else { now + self.rto() };
         }
         let ended = advanced && self.close_episode();
-        let lost = self.detect(now);
+        let lost = self.detect(now, governor);
         self.stats.declared_lost_bytes += lost.bytes;
         let opened = unlikely(lost.bytes > 0 || ended) && self.open_episode(lost, ended);
         let marked = self.open_marked(ack);
@@ -497,15 +504,19 @@ impl SackSender {
         self.tell_loss(now, LossKind::Spurious, Lost::default(), governor);
     }
 
-    fn detect(&mut self, now: Time) -> Lost {
-        if likely(!self.board.has_gaps() && self.reorder_deadline == Time::NEVER) {
+    fn detect(&mut self, now: Time, governor: &mut Governor) -> Lost {
+        if likely(!self.board.is_open() && self.reorder_deadline == Time::NEVER) {
             return Lost::default();
         }
+        self.tell_packets(now, governor);
         self.detect_among_gaps(now)
     }
 
     #[inline(never)]
     fn detect_among_gaps(&mut self, now: Time) -> Lost {
+        if !self.board.has_gaps() && self.reorder_deadline == Time::NEVER {
+            return Lost::default();
+        }
         if !self.config.rack {
             return self.board.detect_by_count();
         }

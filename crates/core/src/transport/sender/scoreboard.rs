@@ -1,4 +1,5 @@
 //! What a SACK sender knows of every packet it has in flight.
+use self::packets::Packets;
 use super::undo::Retransmitted;
 use crate::hint::unlikely;
 use crate::transport::delivery_rate::SentState;
@@ -10,6 +11,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 mod delivery;
 mod missing;
+mod packets;
 
 /// Selectively acknowledged.
 const SACKED: u8 = 1;
@@ -147,11 +149,16 @@ struct Gaps {
     unsent_acks: u64,
     /// Declared lost, and not told yet.
     kept: Lost,
+    /// Of a flow whose controller wants to know of each; its lists are always looked at.
+    packets: Option<Box<Packets>>,
 }
 
 impl Gaps {
     fn is_open(&self) -> bool {
-        !(self.sacked.is_empty() && self.first_lost().is_none() && self.retransmissions.is_empty())
+        let is_empty = self.sacked.is_empty()
+            && self.first_lost().is_none()
+            && self.retransmissions.is_empty();
+        !is_empty || self.packets.is_some()
     }
 
     /// The first that waits to be sent again. Behind a full queue only what leaves first may get through, and only the first
@@ -364,7 +371,11 @@ impl Scoreboard {
                 self.inflight -= u64::from(segment.size);
             }
             segment.flags = (segment.flags & !IN_PIPE) | LOST;
-            self.gaps_mut().lost.push_back(seq);
+            let gaps = self.gaps_mut();
+            gaps.lost.push_back(seq);
+            if let Some(packets) = &mut gaps.packets {
+                packets.probe(seq);
+            }
         }
     }
 
@@ -501,6 +512,9 @@ impl Scoreboard {
         if segment.sent_at >= lost.newest {
             lost.newest = segment.sent_at;
             lost.sent = segment.sent;
+        }
+        if let Some(packets) = self.packets() {
+            packets.lose(seq);
         }
     }
 

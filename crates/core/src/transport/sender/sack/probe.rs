@@ -61,6 +61,7 @@ impl SackSender {
         if probe.retransmission && !both_came && self.episode == Episode::None {
             self.stats.recoveries += 1;
             self.stats.declared_lost_bytes += self.packet;
+            self.board.note_probed_lost(self.packet as u32);
             let lost = Lost { bytes: self.packet, newest: self.last_sent, ..Lost::default() };
             // What was in flight with it has been acknowledged: Linux reduces from the window (`tcp_process_tlp_ack`).
             self.flight = self.allowed.cwnd;

@@ -16,6 +16,7 @@ impl SackSender {
         opened: bool,
         governor: &mut Governor,
     ) {
+        self.tell_packets(now, governor);
         let lost = match self.episode {
             Episode::Fast(end) | Episode::Timeout(end) if !opened && found.last >= end => {
                 self.board.keep_one(found, self.packet)
@@ -52,6 +53,7 @@ impl SackSender {
         lost: Lost,
         governor: &mut Governor,
     ) {
+        self.tell_packets(now, governor);
         let loss = Loss {
             now,
             sent_at: lost.newest,

@@ -38,6 +38,9 @@ impl Scoreboard {
             && let Some(gaps) = &mut self.gaps
         {
             self.sacked_count -= gaps.forget_sacked(self.una);
+            if let Some(packets) = &mut gaps.packets {
+                packets.ack_all(self.una);
+            }
             self.open = gaps.is_open();
         }
         if unlikely(ack.sack[usize::from(ack.repeat)].1 > 0) {
@@ -135,6 +138,10 @@ impl Scoreboard {
         }
         self.count(&part, self.una, delivered);
         delivered.advanced = true;
+        let una = self.una;
+        if let Some(packets) = self.packets() {
+            packets.ack(una, part.size);
+        }
     }
 
     fn sack(&mut self, start: u64, end: u64, delivered: &mut Delivered) {
@@ -152,6 +159,10 @@ impl Scoreboard {
             self.gaps = Some(gaps);
             return;
         }
+        if unlikely(gaps.packets.is_some()) {
+            self.note_sacked(start..end, &mut gaps.packets);
+        }
+        let sacked = &mut gaps.sacked;
         let mut merged = (start, end);
         let mut fresh_from = start;
         let mut last = first;

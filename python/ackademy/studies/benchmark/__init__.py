@@ -1,0 +1,1 @@
+"""The benchmark: every entry meets networks that follow from the entry itself."""

@@ -1,0 +1,1 @@
+"""Program search: controller files that are proposed, judged on networks, and bred."""
