@@ -329,6 +329,23 @@ TcpAckademy::Record(Ptr<TcpSocketState> tcb,
     return ack;
 }
 
+// What left the network and was not delivered is lost. A time-out has told of all that was there.
+bool
+TcpAckademy::TellOfLosses(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateSample& sample) {
+    const uint64_t left = tcb->m_bytesInFlight.Get() + uint64_t(sample.m_ackedSacked);
+    const bool in_loss = tcb->m_congState.Get() == TcpSocketState::CA_LOSS;
+    const uint64_t lost = in_loss || m_inLoss || sample.m_priorInFlight < left ? 0 : sample.m_priorInFlight - left;
+    const uint64_t further = lost > m_lostAtEntry ? lost - m_lostAtEntry : 0;
+    const bool tells = further > 0 || m_lostAtEntry > 0;
+    m_inLoss = in_loss;
+    m_lostAtEntry = 0;
+    if (further > 0) {
+        const uint64_t outstanding = tcb->m_highTxMark.Get() - tcb->m_lastAckedSeq;
+        Lose(ACKADEMY_MORE, further, std::min(outstanding, m_answer.cwnd));
+    }
+    return tells;
+}
+
 void
 TcpAckademy::CongControl(Ptr<TcpSocketState> tcb,
                          const TcpRateOps::TcpRateConnection& connection,
@@ -336,27 +353,16 @@ TcpAckademy::CongControl(Ptr<TcpSocketState> tcb,
     if (!m_begun) {
         return; // of the handshake
     }
-    const uint64_t acked = sample.m_ackedSacked, prior = sample.m_priorInFlight, inflight = tcb->m_bytesInFlight.Get();
-    const Delivered delivered = Take(tcb, connection, acked);
+    const Delivered delivered = Take(tcb, connection, sample.m_ackedSacked);
     if (delivered.rtt) {
         m_srtt = m_srtt ? (7 * m_srtt + delivered.rtt) / 8 : delivered.rtt;
         m_minRtt = m_minRtt ? std::min(m_minRtt, delivered.rtt) : delivered.rtt;
     }
-    // What left the network and was not delivered is lost. A time-out has told of all that was there.
-    const bool is_told = m_inLoss || tcb->m_congState.Get() == TcpSocketState::CA_LOSS;
-    const uint64_t lost = !is_told && prior > inflight + acked ? prior - inflight - acked : 0;
-    m_inLoss = tcb->m_congState.Get() == TcpSocketState::CA_LOSS;
-    const uint64_t further = lost > m_lostAtEntry ? lost - m_lostAtEntry : 0;
-    const bool tells_of_loss = further > 0 || m_lostAtEntry > 0;
-    m_lostAtEntry = 0;
-    if (further > 0) {
-        const uint64_t outstanding = tcb->m_highTxMark.Get() - tcb->m_lastAckedSeq;
-        Lose(ACKADEMY_MORE, further, std::min(outstanding, m_answer.cwnd));
+    const bool is_safe = !TellOfLosses(tcb, sample) && delivered.advances;
+    if (m_reducing && sample.m_priorInFlight > m_inflightBefore) {
+        ackademy_prr_sent(&m_reduction, sample.m_priorInFlight - m_inflightBefore);
     }
-    if (m_reducing && prior > m_inflightBefore) {
-        ackademy_prr_sent(&m_reduction, prior - m_inflightBefore);
-    }
-    if (acked > 0) {
+    if (sample.m_ackedSacked > 0) {
         const ackademy_ack ack = Record(tcb, connection, sample, delivered);
         Forget(m_sent.empty() ? ack.sent_at : std::min(ack.sent_at, m_sent.front().at));
         ackademy_on_ack(m_controller, 0, &ack, &m_answer);
@@ -364,9 +370,9 @@ TcpAckademy::CongControl(Ptr<TcpSocketState> tcb,
     if (m_answer.timer <= NowNs()) {
         ackademy_on_timer(m_controller, 0, NowNs(), &m_answer);
     }
-    Reduce(tcb, acked, delivered.advances && !tells_of_loss ? tcb->m_segmentSize : 0);
+    Reduce(tcb, sample.m_ackedSacked, is_safe ? tcb->m_segmentSize : 0);
     Apply(tcb);
-    m_inflightBefore = inflight;
+    m_inflightBefore = tcb->m_bytesInFlight.Get();
 }
 
 void

@@ -74,6 +74,7 @@ class TcpAckademy : public TcpCongestionOps {
                         const TcpRateOps::TcpRateSample& sample,
                         const Delivered& delivered) const;
     void Lose(uint64_t kind, uint64_t bytes, uint64_t flight);
+    bool TellOfLosses(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateSample& sample);
     uint64_t LostSince(uint64_t sent_at) const;
     void Forget(uint64_t at);
     void Reduce(Ptr<TcpSocketState> tcb, uint64_t acked, uint64_t extra);
