@@ -12,11 +12,13 @@ if [ "${major:-0}" -lt 3 ] || { [ "$major" = 3 ] && [ "${minor:-0}" -lt 36 ]; };
   echo "ns3: ns-${major:-?}.${minor:-?}: allowed is ns-3.36 or newer; apt-get install libns3-dev g++" >&2
   exit 2
 fi
+standard=c++17
+[ "$minor" -lt 42 ] || standard=c++20 # as its headers ask for
 mkdir -p "$folder"
 object() { # FILE: compiled, unless nothing that it includes has changed
   local to=$folder/$(basename "$1" .cc).o
   [ -f "$to" ] && [ -z "$(find "$source" "$prefix/include" -newer "$to" -print -quit)" ] && return
-  g++ -std=c++17 -O2 -Wall -Wextra -I"$prefix/include" -c "$source/$1" -o "$to"
+  g++ -std=$standard -O2 -Wall -Wextra -I"$prefix/include" -c "$source/$1" -o "$to"
 }
 jobs=()
 for file in model/tcp-ackademy.cc runner/{plan,network,flow,tables,main}.cc examples/ackademy-dumbbell.cc; do

@@ -166,6 +166,7 @@ TcpAckademy::Begin(Ptr<TcpSocketState> tcb) {
     m_controller = made;
     m_begun = true;
     m_acknowledged = tcb->m_lastAckedSeq;
+    m_state = PeekPointer(tcb);
     tcb->TraceConnectWithoutContext("HighestSequence", MakeCallback(&TcpAckademy::OnSent, this));
     ackademy_control(m_controller, 0, &m_answer);
     Apply(tcb);
@@ -173,7 +174,7 @@ TcpAckademy::Begin(Ptr<TcpSocketState> tcb) {
 
 void
 TcpAckademy::OnSent(SequenceNumber32, SequenceNumber32 now) {
-    m_sent.emplace_back(now, NowNs());
+    m_sent.push_back({now, NowNs(), m_state->m_bytesInFlight.Get() + m_state->m_segmentSize});
 }
 
 void
@@ -222,8 +223,12 @@ void
 TcpAckademy::Lose(uint64_t kind, uint64_t bytes, uint64_t flight) {
     ackademy_loss loss{};
     loss.now = NowNs();
-    // What is missing at the cumulative acknowledgement was sent first.
-    loss.sent_at = m_sent.empty() ? loss.now - std::min(m_srtt, loss.now) : m_sent.front().second;
+    if (m_sent.empty()) {
+        loss.sent_at = loss.now - std::min(m_srtt, loss.now);
+    } else { // what is missing at the cumulative acknowledgement was sent first
+        loss.sent_at = m_sent.front().at;
+        loss.tx_inflight = m_sent.front().inflight;
+    }
     m_lost += bytes;
     m_losses.emplace_back(loss.now, m_lost);
     loss.lost = bytes;
@@ -235,14 +240,23 @@ TcpAckademy::Lose(uint64_t kind, uint64_t bytes, uint64_t flight) {
 
 uint64_t
 TcpAckademy::LostSince(uint64_t sent_at) const {
-    uint64_t before = 0;
+    uint64_t before = m_lostBefore;
     for (const auto& [at, lost] : m_losses) {
         if (at > sent_at) {
             break;
         }
         before = lost;
     }
-    return m_losses.empty() ? 0 : m_lost - before;
+    return m_lost - before;
+}
+
+// Nothing is asked of earlier times than this.
+void
+TcpAckademy::Forget(uint64_t at) {
+    while (!m_losses.empty() && m_losses.front().first <= at) {
+        m_lostBefore = m_losses.front().second;
+        m_losses.pop_front();
+    }
 }
 
 TcpAckademy::Delivered
@@ -254,8 +268,9 @@ TcpAckademy::Take(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateConnection& 
     m_acknowledged = acknowledged;
     found.advances = advance > 0;
     uint64_t oldest = 0;
-    while (!m_sent.empty() && m_sent.front().first <= acknowledged) {
-        found.newest_sent = m_sent.front().second;
+    while (!m_sent.empty() && m_sent.front().end <= acknowledged) {
+        found.newest_sent = m_sent.front().at;
+        found.inflight = m_sent.front().inflight;
         oldest = oldest ? oldest : found.newest_sent;
         m_sent.pop_front();
     }
@@ -265,6 +280,7 @@ TcpAckademy::Take(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateConnection& 
         // Something was sent again or selectively acknowledged: ns-3's rate sampler knows what was delivered.
         const bool is_new = connection.m_firstSentTime != m_newestSent;
         oldest = found.newest_sent = is_new ? uint64_t(connection.m_firstSentTime.GetNanoSeconds()) : 0;
+        found.inflight = 0;
     }
     m_newestSent = connection.m_firstSentTime;
     if (found.newest_sent) {
@@ -298,7 +314,8 @@ TcpAckademy::Record(Ptr<TcpSocketState> tcb,
     ack.app_limited = sample.m_isAppLimited;
     if (sample.m_delivered > 0) {
         ack.delivered_since = sample.m_delivered;
-        ack.tx_inflight = ack.delivered_since + ack.lost_since; // all that was sent before has arrived or is lost
+        // All that was sent before has arrived or is lost, unless packets overtake each other.
+        ack.tx_inflight = delivered.inflight ? delivered.inflight : ack.delivered_since + ack.lost_since;
         const uint64_t acking = (Simulator::Now() - sample.m_priorTime).GetNanoSeconds();
         const uint64_t sending = std::max<int64_t>(sample.m_sendElapsed.GetNanoSeconds(), 0);
         const uint64_t interval = std::max(acking, sending);
@@ -312,6 +329,23 @@ TcpAckademy::Record(Ptr<TcpSocketState> tcb,
     return ack;
 }
 
+// What left the network and was not delivered is lost. A time-out has told of all that was there.
+bool
+TcpAckademy::TellOfLosses(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateSample& sample) {
+    const uint64_t left = tcb->m_bytesInFlight.Get() + uint64_t(sample.m_ackedSacked);
+    const bool in_loss = tcb->m_congState.Get() == TcpSocketState::CA_LOSS;
+    const uint64_t lost = in_loss || m_inLoss || sample.m_priorInFlight < left ? 0 : sample.m_priorInFlight - left;
+    const uint64_t further = lost > m_lostAtEntry ? lost - m_lostAtEntry : 0;
+    const bool tells = further > 0 || m_lostAtEntry > 0;
+    m_inLoss = in_loss;
+    m_lostAtEntry = 0;
+    if (further > 0) {
+        const uint64_t outstanding = tcb->m_highTxMark.Get() - tcb->m_lastAckedSeq;
+        Lose(ACKADEMY_MORE, further, std::min(outstanding, m_answer.cwnd));
+    }
+    return tells;
+}
+
 void
 TcpAckademy::CongControl(Ptr<TcpSocketState> tcb,
                          const TcpRateOps::TcpRateConnection& connection,
@@ -319,37 +353,26 @@ TcpAckademy::CongControl(Ptr<TcpSocketState> tcb,
     if (!m_begun) {
         return; // of the handshake
     }
-    const uint64_t acked = sample.m_ackedSacked, prior = sample.m_priorInFlight, inflight = tcb->m_bytesInFlight.Get();
-    const Delivered delivered = Take(tcb, connection, acked);
+    const Delivered delivered = Take(tcb, connection, sample.m_ackedSacked);
     if (delivered.rtt) {
         m_srtt = m_srtt ? (7 * m_srtt + delivered.rtt) / 8 : delivered.rtt;
         m_minRtt = m_minRtt ? std::min(m_minRtt, delivered.rtt) : delivered.rtt;
     }
-    // What left the network and was not delivered is lost.
-    const uint64_t lost = prior > inflight + acked ? prior - inflight - acked : 0;
-    const uint64_t further = lost > m_lostAtEntry ? lost - m_lostAtEntry : 0;
-    const bool tells_of_loss = further > 0 || m_lostAtEntry > 0;
-    m_lostAtEntry = 0;
-    if (further > 0) {
-        const uint64_t outstanding = tcb->m_highTxMark.Get() - tcb->m_lastAckedSeq;
-        Lose(ACKADEMY_MORE, further, std::min(outstanding, m_answer.cwnd));
+    const bool is_safe = !TellOfLosses(tcb, sample) && delivered.advances;
+    if (m_reducing && sample.m_priorInFlight > m_inflightBefore) {
+        ackademy_prr_sent(&m_reduction, sample.m_priorInFlight - m_inflightBefore);
     }
-    if (m_reducing && prior > m_inflightBefore) {
-        ackademy_prr_sent(&m_reduction, prior - m_inflightBefore);
-    }
-    if (acked > 0) {
+    if (sample.m_ackedSacked > 0) {
         const ackademy_ack ack = Record(tcb, connection, sample, delivered);
-        while (m_losses.size() > 1 && m_losses[1].first <= ack.sent_at) {
-            m_losses.pop_front();
-        }
+        Forget(m_sent.empty() ? ack.sent_at : std::min(ack.sent_at, m_sent.front().at));
         ackademy_on_ack(m_controller, 0, &ack, &m_answer);
     }
     if (m_answer.timer <= NowNs()) {
         ackademy_on_timer(m_controller, 0, NowNs(), &m_answer);
     }
-    Reduce(tcb, acked, delivered.advances && !tells_of_loss ? tcb->m_segmentSize : 0);
+    Reduce(tcb, sample.m_ackedSacked, is_safe ? tcb->m_segmentSize : 0);
     Apply(tcb);
-    m_inflightBefore = inflight;
+    m_inflightBefore = tcb->m_bytesInFlight.Get();
 }
 
 void

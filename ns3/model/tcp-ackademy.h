@@ -50,11 +50,19 @@ class TcpAckademy : public TcpCongestionOps {
     bool HasFallenBack() const;
 
   private:
+    /// A new segment that left.
+    struct Sent {
+        SequenceNumber32 end;
+        uint64_t at;
+        uint64_t inflight; ///< with it
+    };
+
     /// What is known of the packets that an acknowledgement delivers.
     struct Delivered {
         uint64_t newest_sent = 0; ///< when the newest of them was sent; 0 if unknown
         uint64_t rtt = 0;         ///< of that one; 0 for none
         uint64_t rtt_max = 0;     ///< of the oldest of them
+        uint64_t inflight = 0;    ///< when the newest was sent, with it; 0 if unknown
         bool advances = false;    ///< the cumulative acknowledgement
     };
 
@@ -66,7 +74,9 @@ class TcpAckademy : public TcpCongestionOps {
                         const TcpRateOps::TcpRateSample& sample,
                         const Delivered& delivered) const;
     void Lose(uint64_t kind, uint64_t bytes, uint64_t flight);
+    bool TellOfLosses(Ptr<TcpSocketState> tcb, const TcpRateOps::TcpRateSample& sample);
     uint64_t LostSince(uint64_t sent_at) const;
+    void Forget(uint64_t at);
     void Reduce(Ptr<TcpSocketState> tcb, uint64_t acked, uint64_t extra);
     void Apply(Ptr<TcpSocketState> tcb);
     void SetTimer(Ptr<TcpSocketState> tcb);
@@ -83,8 +93,8 @@ class TcpAckademy : public TcpCongestionOps {
     EventId m_timer;
     uint64_t m_timerAt = ACKADEMY_NONE;
 
-    /// Ends of the new segments in flight, and when each was sent.
-    std::deque<std::pair<SequenceNumber32, uint64_t>> m_sent;
+    TcpSocketState* m_state = nullptr; ///< of the socket that owns this
+    std::deque<Sent> m_sent;           ///< not cumulatively acknowledged
     SequenceNumber32 m_acknowledged;
     Time m_newestSent;
     uint64_t m_srtt = 0;
@@ -92,10 +102,11 @@ class TcpAckademy : public TcpCongestionOps {
 
     /// When bytes were declared lost, and how many had been until then.
     std::deque<std::pair<uint64_t, uint64_t>> m_losses;
-    uint64_t m_lost = 0;
+    uint64_t m_lost = 0, m_lostBefore = 0;
     uint64_t m_lostAtEntry = 0; ///< told already when recovery began at this acknowledgement
     bool m_enters = false;      ///< recovery begins
     bool m_timedOut = false;    ///< the time-out at hand has been told
+    bool m_inLoss = false;      ///< the state at the acknowledgement before
 
     bool m_reducing = false;
     bool m_opens = false; ///< the reduction has just begun

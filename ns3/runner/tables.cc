@@ -58,6 +58,27 @@ double BaseRttMs(const Plan& plan, const FlowPlan& flow) {
 
 using Flows = std::deque<Flow>;
 
+// Columns of round trips.
+void AddRoundTrips(Table<Flows>& table, const Outcome& run) {
+    const auto extreme = [](const Flow& flow, bool largest) {
+        if (flow.rtt_ms.empty()) return double(NAN);
+        const auto found = std::minmax_element(flow.rtt_ms.begin(), flow.rtt_ms.end());
+        return double(largest ? *found.second : *found.first);
+    };
+    table.Column("rtt_samples", [](const Flow& flow, size_t) { return uint64_t(flow.rtt_ms.size()); })
+        .Column("rtt_mean_ms", [](const Flow& flow, size_t) {
+            return Ratio(std::accumulate(flow.rtt_ms.begin(), flow.rtt_ms.end(), 0.0), double(flow.rtt_ms.size()));
+        })
+        .Column("rtt_min_ms", [&](const Flow& flow, size_t) { return extreme(flow, false); })
+        .Column("rtt_max_ms", [&](const Flow& flow, size_t) { return extreme(flow, true); })
+        .Column("rtt_p50_ms", [](const Flow& flow, size_t) { return Quantile(flow.rtt_ms, 0.5); })
+        .Column("rtt_p95_ms", [](const Flow& flow, size_t) { return Quantile(flow.rtt_ms, 0.95); })
+        .Column("rtt_at_delivery_ms",
+                [](const Flow& flow, size_t) { return Ratio(flow.at_delivery_ms, flow.deliveries_sampled); })
+        .Column("base_rtt_ms", [&](const Flow& flow, size_t) { return BaseRttMs(run.plan, flow.plan); })
+        .Column("owd_mean_ms", [](const Flow& flow, size_t) { return Ratio(flow.owd_ms, double(flow.received)); });
+}
+
 void PrintFlows(std::ostream& out, const Outcome& run) {
     const auto zero = [](const Flow&, size_t) { return uint64_t(0); };
     const auto& losses = run.network.losses;
@@ -80,24 +101,8 @@ void PrintFlows(std::ostream& out, const Outcome& run) {
         .Column("ce_marked_bytes", zero)
         // What is declared lost is sent again.
         .Column("declared_lost_bytes", [](const Flow& flow, size_t) { return flow.retransmitted * flow.plan.packet; });
-    const auto extreme = [](const Flow& flow, bool largest) {
-        if (flow.rtt_ms.empty()) return double(NAN);
-        const auto found = std::minmax_element(flow.rtt_ms.begin(), flow.rtt_ms.end());
-        return double(largest ? *found.second : *found.first);
-    };
-    table.Column("rtt_samples", [](const Flow& flow, size_t) { return uint64_t(flow.rtt_ms.size()); })
-        .Column("rtt_mean_ms", [](const Flow& flow, size_t) {
-            return Ratio(std::accumulate(flow.rtt_ms.begin(), flow.rtt_ms.end(), 0.0), double(flow.rtt_ms.size()));
-        })
-        .Column("rtt_min_ms", [&](const Flow& flow, size_t) { return extreme(flow, false); })
-        .Column("rtt_max_ms", [&](const Flow& flow, size_t) { return extreme(flow, true); })
-        .Column("rtt_p50_ms", [](const Flow& flow, size_t) { return Quantile(flow.rtt_ms, 0.5); })
-        .Column("rtt_p95_ms", [](const Flow& flow, size_t) { return Quantile(flow.rtt_ms, 0.95); })
-        .Column("rtt_at_delivery_ms",
-                [](const Flow& flow, size_t) { return Ratio(flow.at_delivery_ms, flow.deliveries_sampled); })
-        .Column("base_rtt_ms", [&](const Flow& flow, size_t) { return BaseRttMs(run.plan, flow.plan); })
-        .Column("owd_mean_ms", [](const Flow& flow, size_t) { return Ratio(flow.owd_ms, double(flow.received)); })
-        .Column("timeouts", [](const Flow& flow, size_t) { return flow.timeouts; })
+    AddRoundTrips(table, run);
+    table.Column("timeouts", [](const Flow& flow, size_t) { return flow.timeouts; })
         .Column("recoveries", [](const Flow& flow, size_t) { return flow.recoveries; })
         .Column("unsent_acks", zero)
         .Column("offered_writes", zero)
