@@ -70,7 +70,7 @@ ns3: c ## our controllers in ns-3's TCP, for `--backend ns3`: build/ns3/ackademy
 	packaging/ns3.sh $(PREFIX) build/ns3
 	@echo build/ns3/ackademy-ns3
 
-guests: ## other people's controllers in build/guests: linux:bbr, linux:cubic, s2n:cubic, s2n:bbr (docs/guide/guests.md)
+guests: ## other people's controllers in build/guests: of Linux and of s2n-quic (docs/guide/guests.md)
 	@status=0; for source in linux s2n; do crates/guests/$$source/build.sh build/guests || status=$$?; done; exit $$status
 
 build: $(UV) ## the extension module and the Python environment in .venv (EXTRAS="train onnx")
@@ -119,8 +119,8 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=data/policies/flagship --flows 20 --rounds 2 --seconds 3
 
-bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers
-	cargo bench --quiet --package ackademy-quic --bench virtual_time
+bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers; over loopback: goodput, memory
+	cargo bench --quiet --package ackademy-quic
 
 gap: build ackademyd ## the sim-to-real report: simulator and kernel side by side
 	$(BIN)ackademy gap 'gap/*' --cc new_reno,cubic,cubic-rfc9438,rl-tcp --baselines kernel:cubic

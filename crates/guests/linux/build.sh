@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build.sh FOLDER: compiles Linux's BBR and CUBIC, unmodified, into FOLDER/linux.so.
+# build.sh FOLDER: compiles congestion controllers of Linux, unmodified, into FOLDER/linux.so.
 #
 # Their sources come from the Debian package that LINUX_SOURCE names (linux-source-6.1 by default), installed or not, or
 # from a folder with a kernel's sources. The library is a work under the GPL, version 2: it is for who builds it.
@@ -8,18 +8,18 @@ here=$(cd "$(dirname "$0")" && pwd)
 source=${LINUX_SOURCE:-linux-source-6.1}
 if [ -d "$source" ]; then source=$(cd "$source" && pwd); fi
 mkdir -p "$1" && cd "$1"
-controllers=(bbr cubic)
+controllers=(bbr cubic illinois vegas) # and reno, of tcp_cong.c
 compiled=(lib/win_minmax.c)
 for name in "${controllers[@]}"; do compiled+=("net/ipv4/tcp_$name.c"); done
-wanted=(include/linux/win_minmax.h include/net/tcp.h net/ipv4/tcp_cong.c "${compiled[@]}")
+wanted=(include/linux/win_minmax.h include/net/tcp.h net/ipv4/tcp_cong.c net/ipv4/tcp_vegas.h "${compiled[@]}")
 
 if [[ $source == */* && ! -d $source ]]; then
   echo "guests: LINUX_SOURCE=$source: No such folder; allowed is one with a kernel's sources, or a package such as linux-source-6.1" >&2
   exit 2
 fi
 if [ ! -d "$source" ]; then
-  if [ ! -d "sources/$source" ]; then
-    rm -rf sources/new && mkdir -p sources/new
+  if ! (cd "sources/$source" 2>/dev/null && ls "${wanted[@]}" >/dev/null 2>&1); then
+    rm -rf "sources/$source" sources/new && mkdir -p sources/new
     archive=/usr/src/$source.tar.xz
     if [ ! -f "$archive" ]; then
       echo "guests: $source, from the package of this name (139 MB)" >&2
@@ -46,15 +46,16 @@ functions() { # FILE NAME...
 }
 work=sources/shim && rm -rf "$work" && mkdir -p "$work"
 functions include/net/tcp.h tcp_min_rtt tcp_stamp_us_delta tcp_left_out tcp_packets_in_flight tcp_snd_cwnd \
-  tcp_snd_cwnd_set tcp_in_slow_start tcp_is_cwnd_limited >"$work/tcp_inline.h"
-{ echo '#include "shim.h"' && functions net/ipv4/tcp_cong.c tcp_slow_start tcp_cong_avoid_ai tcp_reno_undo_cwnd; } \
+  tcp_snd_cwnd_set tcp_in_slow_start tcp_in_cwnd_reduction tcp_current_ssthresh tcp_is_cwnd_limited >"$work/tcp_inline.h"
+{ echo '#include "shim.h"' && functions net/ipv4/tcp_cong.c tcp_slow_start tcp_cong_avoid_ai tcp_reno_cong_avoid \
+  tcp_reno_ssthresh tcp_reno_undo_cwnd; } \
   >"$work/tcp_cong.c"
 # Every header that a file includes is the shim.
 for header in linux/types.h $(sed -n 's/^#include <\(.*\)>$/\1/p' "${compiled[@]/#/$source/}"); do
   mkdir -p "$work/$(dirname "$header")" && echo '#include "shim.h"' >"$work/$header"
 done
 cp "$source/include/linux/win_minmax.h" "$work/win_minmax.h"
-flags=(-O2 -g -fPIC -shared -fvisibility=hidden -Wl,--no-undefined -Wall -Wno-unused-function -Wno-sign-compare -I"$work" -I"$here")
+flags=(-O2 -g -fPIC -shared -fvisibility=hidden -Wl,--no-undefined -Wall -Wno-unused-function -Wno-sign-compare -Werror=implicit-function-declaration -I"$work" -I"$here")
 if grep -q 'void bbr_main(struct sock \*sk, u32 ack' "$source/net/ipv4/tcp_bbr.c"; then
   flags+=(-DCONG_CONTROL_TAKES_ACK)
 fi

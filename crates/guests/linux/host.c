@@ -38,6 +38,15 @@ int tcp_register_congestion_control(struct tcp_congestion_ops *ops) {
   return 0;
 }
 
+/* Its functions are in tcp_cong.c. */
+static struct tcp_congestion_ops reno = {
+    .name = "reno",
+    .ssthresh = tcp_reno_ssthresh,
+    .cong_avoid = tcp_reno_cong_avoid,
+    .undo_cwnd = tcp_reno_undo_cwnd,
+};
+__attribute__((constructor)) static void register_reno(void) { tcp_register_congestion_control(&reno); }
+
 /* splitmix64; the kernel takes its generator's word by the same multiplication. */
 u32 flow_random_below(u32 ceiling) {
   u64 z = flow_clock->random += 0x9e3779b97f4a7c15;
@@ -208,8 +217,7 @@ static void restart(ackademy_controller *c) {
   struct tcp_sock *tp = &c->is.tp;
   if (c->ops->cong_control) return;
   event(c, CA_EVENT_CWND_RESTART);
-  if (tp->icsk.icsk_ca_state < TCP_CA_CWR)
-    tp->snd_ssthresh = max(tp->snd_ssthresh, tp->snd_cwnd / 2 + tp->snd_cwnd / 4);
+  tp->snd_ssthresh = tcp_current_ssthresh(&tp->sk);
   tp->snd_cwnd = min(tp->snd_cwnd, c->initial_cwnd);
 }
 

@@ -27,6 +27,8 @@ struct flow_clock {
 extern _Thread_local struct flow_clock *flow_clock;
 u32 flow_random_below(u32 ceiling);
 
+#define U32_MAX UINT32_MAX
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof *(array))
 #define HZ 250 /* Debian's CONFIG_HZ */
 #define USEC_PER_SEC 1000000L
 #define USEC_PER_MSEC 1000L
@@ -95,6 +97,7 @@ struct btf_kfunc_id_set {
 #include "win_minmax.h"
 
 enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+enum { TCPF_CA_CWR = 1 << TCP_CA_CWR, TCPF_CA_Recovery = 1 << TCP_CA_Recovery };
 enum tcp_ca_event { CA_EVENT_TX_START, CA_EVENT_CWND_RESTART, CA_EVENT_COMPLETE_CWR, CA_EVENT_LOSS };
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
 #define TCP_CONG_NON_RESTRICTED 1
@@ -105,7 +108,11 @@ enum { SK_PACING_NONE, SK_PACING_NEEDED };
 #define ICSK_CA_PRIV_SIZE 104
 #define INET_DIAG_VEGASINFO 3
 #define INET_DIAG_BBRINFO 16
+struct tcpvegas_info {
+  u32 tcpv_enabled, tcpv_rttcnt, tcpv_rtt, tcpv_minrtt;
+};
 union tcp_cc_info {
+  struct tcpvegas_info vegas;
   struct {
     u32 bbr_bw_lo, bbr_bw_hi, bbr_min_rtt, bbr_pacing_gain, bbr_cwnd_gain;
   } bbr;
@@ -174,6 +181,8 @@ int tcp_register_congestion_control(struct tcp_congestion_ops *);
 static inline void tcp_unregister_congestion_control(struct tcp_congestion_ops *ops) { (void)ops; }
 u32 tcp_slow_start(struct tcp_sock *, u32 acked);
 void tcp_cong_avoid_ai(struct tcp_sock *, u32 w, u32 acked);
+u32 tcp_reno_ssthresh(struct sock *);
+void tcp_reno_cong_avoid(struct sock *, u32 ack, u32 acked);
 u32 tcp_reno_undo_cwnd(struct sock *);
 
 /* Of include/net/tcp.h: functions of one or two lines that read and write these fields. */

@@ -2,7 +2,7 @@
 //! packets lost, the congestion event.
 use crate::factory::{Factory, Handle};
 use ackademy::control::CWND_MAX;
-use ackademy::units::{Bytes, Rate};
+use ackademy::units::Rate;
 use noq_proto::RttEstimator;
 use noq_proto::congestion::{Controller, ControllerMetrics};
 use std::any::Any;
@@ -13,15 +13,26 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Adapter {
     factory: Arc<Factory>,
-    handle: Handle,
-    mtu: u16,
-    initial: u64,
+    pub(crate) handle: Handle,
+    pub(crate) mtu: u16,
+    pub(crate) initial: u64,
 }
 
 impl Adapter {
     pub(crate) fn new(factory: Arc<Factory>, handle: Handle, initial: u64) -> Self {
         let mtu = handle.flow().mtu();
         Self { factory, handle, mtu, initial }
+    }
+
+    /// After a migration: a controller as at the start, with the same settings.
+    pub(crate) fn again(&self) -> Self {
+        let now = self.handle.flow().latest_call();
+        self.factory.path(now, self.mtu)
+    }
+
+    /// What may be in flight: at least two packets (RFC 9002 section 7.2).
+    pub(crate) fn allowed(&self) -> u64 {
+        self.handle.control().cwnd.0.clamp(2 * u64::from(self.mtu), CWND_MAX.0)
     }
 }
 
@@ -43,7 +54,7 @@ impl Controller for Adapter {
         _app_limited: bool,
         _rtt: &RttEstimator,
     ) {
-        self.handle.flow().acked(now, sent, bytes, pn);
+        self.handle.flow().acked(now, sent, bytes, Some(pn));
     }
 
     fn on_end_acks(
@@ -81,23 +92,23 @@ impl Controller for Adapter {
     }
 
     fn window(&self) -> u64 {
-        window(self.handle.control().cwnd, self.mtu)
+        self.allowed()
     }
 
     fn metrics(&self) -> ControllerMetrics {
         let control = self.handle.control();
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = window(control.cwnd, self.mtu);
+        metrics.congestion_window = self.allowed();
         metrics.ssthresh = (control.ssthresh <= CWND_MAX).then_some(control.ssthresh.0);
         let is_paced = control.pacing_rate != Rate::UNLIMITED;
-        metrics.pacing_rate = is_paced.then_some((control.pacing_rate.0 / 8).max(1));
+        // Whatever a controller answers, a packet leaves every second.
+        metrics.pacing_rate =
+            is_paced.then_some((control.pacing_rate.0 / 8).max(u64::from(self.mtu)));
         metrics
     }
 
-    /// After a migration: a controller as at the start, with the same settings.
     fn clone_box(&self) -> Box<dyn Controller> {
-        let now = self.handle.flow().latest_call();
-        Box::new(self.factory.path(now, self.mtu))
+        Box::new(self.again())
     }
 
     fn initial_window(&self) -> u64 {
@@ -107,9 +118,4 @@ impl Controller for Adapter {
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
         self
     }
-}
-
-/// What noq allows in flight: at least two packets (RFC 9002 section 7.2).
-fn window(cwnd: Bytes, mtu: u16) -> u64 {
-    cwnd.0.clamp(2 * u64::from(mtu), CWND_MAX.0)
 }

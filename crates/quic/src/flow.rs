@@ -61,8 +61,8 @@ struct Sent {
 
 impl Sent {
     /// Whether it is the one in flight that noq means: what leaves in one datagram may be of two spaces.
-    fn is(&self, number: u64, size: u64) -> bool {
-        self.open && self.number == number && self.size == size
+    fn is(&self, number: Option<u64>, size: u64) -> bool {
+        self.open && self.size == size && number.is_none_or(|number| self.number == number)
     }
 }
 
@@ -169,7 +169,7 @@ impl Flow {
         self.window_was_full = true;
     }
 
-    pub(crate) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, number: u64) {
+    pub(crate) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, number: Option<u64>) {
         let now = self.reach(now);
         let sent_at = Time(nanos(sent, self.origin));
         self.rate.on_delivered(now, bytes);
@@ -243,7 +243,7 @@ impl Flow {
 
     pub(crate) fn lost(&mut self, size: u64, number: u64) {
         self.lost_bytes += size;
-        let found = self.sent.iter().position(|packet| packet.is(number, size));
+        let found = self.sent.iter().position(|packet| packet.is(Some(number), size));
         let Some(place) = found else { return };
         let packet = self.sent[place];
         self.close(place, PacketEventKind::Lost);
@@ -255,6 +255,19 @@ impl Flow {
         if packet.before > lost.newest.before {
             lost.newest = packet;
         }
+    }
+
+    /// So many bytes are lost, of packets sent at `sent` or before, from a host that does not say which: the oldest.
+    #[cfg(feature = "quinn")]
+    pub(crate) fn lost_until(&mut self, sent: Instant, bytes: u64) {
+        let (sent_at, until) = (Time(nanos(sent, self.origin)), self.lost_bytes + bytes);
+        let found = |packet: &&Sent| packet.open && packet.at <= sent_at;
+        while self.lost_bytes < until
+            && let Some(&Sent { size, number, .. }) = self.sent.iter().find(found)
+        {
+            self.lost(size, number);
+        }
+        self.lost_bytes = until;
     }
 
     pub(crate) fn congestion(&mut self, now: Instant, is_persistent: bool, is_ecn: bool) {

@@ -7,7 +7,8 @@ use crate::factory::locked;
 use ackademy::rng::Rng;
 use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
 use ackademy::sim::traffic::App;
-use ackademy::units::{Span, Time};
+use ackademy::transport::packet::Ect;
+use ackademy::units::{Bytes, Rate, Span, Time};
 use noq_proto::{ClientConfig, EndpointConfig, PathStats, ServerConfig};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -22,6 +23,8 @@ pub(crate) struct Flow {
     pub(crate) paths: Vec<PathOf>,
     pub(crate) is_ecn_capable: bool,
     pub(crate) app: App,
+    /// Of constant-rate traffic, which is no connection.
+    pub(crate) datagrams: Option<Datagrams>,
     pub(crate) factory: Option<Arc<Factory>>,
     /// Until the connection begins.
     pub(crate) configs: Option<Configs>,
@@ -46,6 +49,23 @@ pub(crate) struct PathOf {
     pub(crate) rtt_at_delivery: (u128, u64),
 }
 
+/// Datagrams at a constant rate, as the simulator has them.
+#[derive(Clone, Copy)]
+pub(crate) struct Datagrams {
+    pub(crate) every: Span,
+    pub(crate) size: u32,
+    pub(crate) ect: Ect,
+    pub(crate) sent: u64,
+}
+
+impl Datagrams {
+    pub(crate) fn of(plan: &ConnectionPlan) -> Option<Self> {
+        let TrafficSpec::Cbr { rate_mbps, packet_bytes: size } = plan.traffic else { return None };
+        let every = Rate::from_mbps(rate_mbps).time_for(Bytes(u64::from(size))).max(Span(1));
+        Some(Self { every, size, ect: plan.sender.ecn.ect(), sent: 0 })
+    }
+}
+
 /// What a connection is made of when it begins.
 pub(crate) struct Configs {
     pub(crate) endpoint: Arc<EndpointConfig>,
@@ -68,19 +88,23 @@ impl Flow {
         plan: &ConnectionPlan,
         (name, start): (String, Time),
         (first_row, paths): (u32, Vec<PathOf>),
-        (app, configs, factory): (App, Configs, Option<Arc<Factory>>),
+        (app, configs, factory): (App, Option<Configs>, Option<Arc<Factory>>),
     ) -> Self {
         Self {
             name,
-            controller: plan.controller.clone(),
+            controller: match &configs {
+                Some(_) => plan.controller.clone(),
+                None => "none".to_owned(),
+            },
             start,
             packet_bytes: plan.sender.packet.0,
             paths,
             first_row,
             is_ecn_capable: super::plan::is_ecn_capable(plan.sender.ecn),
             app,
+            datagrams: Datagrams::of(plan),
             factory,
-            configs: Some(configs),
+            configs,
             ends: None,
             is_ended: false,
             written: 0,
@@ -132,7 +156,7 @@ impl Flow {
         is_over
     }
 
-    fn deliver(&mut self, now: Time, bytes: u64) {
+    pub(crate) fn deliver(&mut self, now: Time, bytes: u64) {
         self.delivered += bytes;
         self.stall_max = self.stall_max.max(now.since(self.progress));
         self.progress = now;

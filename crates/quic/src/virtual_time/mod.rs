@@ -18,6 +18,7 @@ use flow::{Configs, Flow, PathOf};
 use noq_proto::EcnCodepoint;
 pub use plan::{Governor, NOQ_NAMES, builtin, check};
 pub use real_time::Datagram;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub(crate) use watched::{PathLog, Seen, WatchedFactory};
 use wire::{Event, Payload, Side, Wire};
@@ -104,7 +105,7 @@ impl Quic {
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
-                let governor = build(plan)?;
+                let governor = if plan::is_datagrams(plan) { None } else { Some(build(plan)?) };
                 quic.add_flow(network, plan, (arrival, seed), (&keys, governor));
             }
         }
@@ -119,14 +120,17 @@ impl Quic {
         network: &NetworkPlan,
         plan: &ConnectionPlan,
         (arrival, seed): (ackademy::sim::Arrival, Seed),
-        (keys, governor): (&Keys, Governor),
+        (keys, governor): (&Keys, Option<Governor>),
     ) {
         let index = self.flows.len() as u32;
         let own_seed = seed.derive("controller", arrival.stream << 8);
-        let config = plan::flow_config(plan, governor, keys, (own_seed, self.origin));
+        let config = governor
+            .map(|governor| plan::flow_config(plan, governor, keys, (own_seed, self.origin)));
+        let seen =
+            config.as_ref().map_or_else(|| vec![Arc::default()], |config| config.seen.clone());
         let first_row = self.wire.owners.len() as u32;
         let mut paths = Vec::new();
-        for (path, (route, seen)) in plan.subflows.iter().zip(config.seen).enumerate() {
+        for (path, (route, seen)) in plan.subflows.iter().zip(seen).enumerate() {
             let forward = self.net.add_path(&route.forward);
             self.wire.add_row((forward, self.net.add_path(&route.reverse)), (index, path));
             let hops = route.forward.iter().chain(&route.reverse);
@@ -135,13 +139,14 @@ impl Quic {
             paths.push(PathOf { base_rtt, seen, stats, rtt_at_delivery });
         }
         let app = Flow::app_of(plan, arrival.at, seed.stream("traffic", arrival.stream));
-        let configs = Configs {
+        let factory = config.as_ref().and_then(|config| config.factory.clone());
+        let configs = config.map(|config| Configs {
             endpoint: plan::endpoint_config(plan, key(seed, u64::from(index))),
             server: plan::server_config(plan, keys),
             client: config.client,
-        };
+        });
         let named = (arrival.name, arrival.at);
-        let parts = (app, configs, config.factory);
+        let parts = (app, configs, factory);
         self.flows.push(Flow::new(plan, named, (first_row, paths), parts));
         self.net.schedule(arrival.at, Event::App(index));
     }
@@ -192,6 +197,7 @@ impl Quic {
             match next {
                 Next::Packet => self.receive(&packet),
                 Next::Event(Event::App(index)) => self.act(index),
+                Next::Event(Event::Datagram(index)) => self.send_datagram(index),
                 Next::Event(Event::End(index, side, at)) => self.wake(index, side, at),
                 Next::Event(Event::Sample) => self.sample(),
             }
@@ -218,8 +224,34 @@ impl Quic {
         if !flow.app.is_active() {
             flow.progress = now;
         }
-        flow.app.on_time(now, flow.written - flow.delivered);
+        flow.app.on_time(now, flow.written.saturating_sub(flow.delivered));
+        if flow.datagrams.is_some() {
+            flow.app.on_all_acknowledged(now);
+            self.send_datagram(index);
+        }
         self.advance(index, Side::Client);
+    }
+
+    fn send_datagram(&mut self, index: u32) {
+        let now = self.net.now();
+        let flow = &mut self.flows[index as usize];
+        let Some(datagrams) = flow.datagrams.as_mut().filter(|_| now < flow.app.stop()) else {
+            return;
+        };
+        datagrams.sent += 1;
+        let payload = Payload { bytes: BytesMut::new(), ecn: None };
+        let packet = Packet {
+            flow: flow.first_row,
+            size: datagrams.size,
+            kind: Side::Client.sends(),
+            ect: datagrams.ect,
+            seq: self.wire.put(payload),
+            sent_at: now,
+            ..Packet::default()
+        };
+        self.net.schedule(now + datagrams.every, Event::Datagram(index));
+        self.wire.book_sent(now, &packet);
+        self.net.enter(packet, &mut self.wire);
     }
 
     fn receive(&mut self, packet: &Packet) {
@@ -235,6 +267,10 @@ impl Quic {
             _ => payload.ecn,
         };
         let (index, path) = self.wire.owners[packet.flow as usize];
+        let flow = &mut self.flows[index as usize];
+        if flow.datagrams.is_some() && !packet.copy {
+            flow.deliver(now, u64::from(packet.size));
+        }
         if let Some(end) = self.flows[index as usize].end(side) {
             end.receive(at, (payload, path), &mut self.buffer);
             self.advance(index, side);

@@ -39,12 +39,22 @@ pub(crate) struct FlowConfig {
 pub fn check(network: &NetworkPlan) -> Result<(), Refused> {
     for plan in &network.connections {
         check_connection(plan)?;
-        builtin(plan)?;
+        if !is_datagrams(plan) {
+            builtin(plan)?;
+        }
     }
     Ok(())
 }
 
+/// Whether a flow is of no connection, but of datagrams at a constant rate.
+pub(crate) fn is_datagrams(plan: &ConnectionPlan) -> bool {
+    matches!(plan.traffic, TrafficSpec::Cbr { .. })
+}
+
 pub(crate) fn check_connection(plan: &ConnectionPlan) -> Result<(), Refused> {
+    if is_datagrams(plan) {
+        return Ok(());
+    }
     let sender = &plan.sender;
     let packet = sender.packet.0;
     let refused = |what: &str, allowed: &str| {
@@ -72,9 +82,6 @@ pub(crate) fn check_connection(plan: &ConnectionPlan) -> Result<(), Refused> {
     }
     if sender.send_hook == SendHook::Ack {
         return refused("sender.send_hook = \"ack\"", "\"packet\"");
-    }
-    if matches!(plan.traffic, TrafficSpec::Cbr { .. }) {
-        return refused("traffic.kind = \"cbr\"", "every other kind");
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ pub(crate) enum Event {
     End(u32, Side, Time),
     /// This flow's application acts.
     App(u32),
+    /// The next datagram of this flow of constant rate leaves.
+    Datagram(u32),
     /// Time for a row of every flow's series.
     Sample,
 }
