@@ -1,0 +1,243 @@
+//! A generator of cellular traces in scheduler slots, fitted to recorded ones: the rate wanders over tenths of a second to
+//! minutes, packets wait for a slot and leave in lumps, and fades of any length interrupt both.
+use super::trace::{MAX_LINES, MAX_MILLIS, OPPORTUNITY, Trace};
+use crate::rng::{Rng, Seed};
+use crate::units::{Rate, Span};
+
+/// What [`Slots::generate`] imitates.
+///
+/// The rate is the peak times Φ(`level` + `spread`·z), Φ the normal distribution and z the sum of three
+/// Ornstein–Uhlenbeck processes of [`TAUS_S`], of variance 1 in all. A `spread` below 1 gives rates around a mean, a larger one rates
+/// that are near 0 or near the peak most of the time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slots {
+    /// Length of the trace, after which it repeats.
+    pub duration: Span,
+    /// Mean rate over the whole trace, fades included, in opportunities of [`OPPORTUNITY`] bytes.
+    pub mean: Rate,
+    /// Where in the distribution of rates the middle lies.
+    pub level: f64,
+    /// How far the rates spread.
+    pub spread: f64,
+    /// Part of the variance that changes within tenths of a second.
+    pub fast: f64,
+    /// Part of the variance that changes within tens of seconds.
+    pub slow: f64,
+    /// Mean time from a slot to the next.
+    pub slot_ms: f64,
+    /// Packets that a slot carries in a millisecond.
+    pub slot_packets: f64,
+    /// Fades that begin per second outside of fades.
+    pub fades_per_s: f64,
+    /// Shortest fade.
+    pub fade_ms: f64,
+    /// Exponent of the lengths of fades (Pareto): the smaller, the more long ones.
+    pub fade_tail: f64,
+}
+
+/// A parameter of [`Slots`]: name, smallest and largest value.
+pub type Field = (&'static str, f64, f64);
+
+impl Slots {
+    /// The parameters that shape a trace of a given mean.
+    pub const FIELDS: [Field; 9] = [
+        ("level", -3.0, 3.0),
+        ("spread", 0.0, 5.0),
+        ("fast", 0.0, 1.0),
+        ("slow", 0.0, 1.0),
+        ("slot_ms", 1.0, 100.0),
+        ("slot_packets", 1.0, 50.0),
+        ("fades_per_s", 0.0, 20.0),
+        ("fade_ms", 1.0, 1000.0),
+        ("fade_tail", 0.5, 10.0),
+    ];
+
+    /// Values of [`Self::FIELDS`] amid those of [`FITTED`].
+    pub const USUAL: [f64; 9] = [-0.2, 1.0, 0.1, 0.4, 5.0, 2.0, 1.0, 15.0, 1.2];
+
+    /// One of the [`FITTED`], for this long.
+    pub fn like(name: &str, duration: Span) -> Option<Self> {
+        let (_, mean_mbps, values) = FITTED.iter().find(|fitted| fitted.0 == name)?;
+        Some(Self::of(duration, Rate::from_mbps(*mean_mbps), values))
+    }
+
+    /// With the values of [`Self::FIELDS`], in their order.
+    pub fn of(duration: Span, mean: Rate, values: &[f64; 9]) -> Self {
+        let &[level, spread, fast, slow, slot_ms, slot_packets, fades_per_s, fade_ms, fade_tail] =
+            values;
+        Self {
+            duration,
+            mean,
+            level,
+            spread,
+            fast,
+            slow,
+            slot_ms,
+            slot_packets,
+            fades_per_s,
+            fade_ms,
+            fade_tail,
+        }
+    }
+
+    /// A trace; the same for the same arguments on every machine. Its last opportunity stands at `duration`, so that
+    /// it repeats after exactly that.
+    pub fn generate(&self, seed: Seed) -> Trace {
+        let end = (self.duration.0 / 1_000_000).clamp(1, u64::from(MAX_MILLIS)) as u32;
+        let rates = self.relative_rates(end, seed);
+        let total: f64 = rates.iter().sum();
+        let packets =
+            self.mean.bytes_in(Span::from_millis(end.into())).0 as f64 / OPPORTUNITY.0 as f64;
+        let scale = if total > 0.0 { packets.min(MAX_LINES as f64 - 2.0) / total } else { 0.0 };
+        let mut rng = seed.stream("slots", 0);
+        let mut millis = Vec::new();
+        let (mut slot, mut credit) = (self.gap(&mut rng), 0.0);
+        for (milli, rate) in rates.iter().enumerate() {
+            if milli as f64 >= slot {
+                slot += self.gap(&mut rng);
+                let count = (credit + rng.uniform()) as u32;
+                credit -= f64::from(count);
+                let lump = (0..count).map(|one| (f64::from(one) / self.slot_packets) as u32);
+                millis.extend(lump.map(|later| (milli as u32 + later).min(end)));
+            }
+            credit += rate * scale;
+        }
+        millis.sort_unstable();
+        millis.push(end);
+        Trace::of_millis(millis)
+    }
+
+    /// From a slot to the next, in milliseconds.
+    fn gap(&self, rng: &mut Rng) -> f64 {
+        self.slot_ms * (REGULAR + (1.0 - REGULAR) * rng.exponential(1.0))
+    }
+
+    /// The rate in each of `end` milliseconds, as a part of the peak.
+    fn relative_rates(&self, end: u32, seed: Seed) -> Vec<f64> {
+        let slow = self.slow.min(1.0 - self.fast).max(0.0);
+        let parts = [self.fast, (1.0 - self.fast - slow).max(0.0), slow];
+        let mut processes = [0, 1, 2].map(|index| {
+            let keep = libm::exp(-f64::from(TICK_MILLIS) / 1000.0 / TAUS_S[index]);
+            let mut rng = seed.stream("slots rate", index as u64);
+            let value = rng.normal();
+            (keep, libm::sqrt(1.0 - keep * keep), libm::sqrt(parts[index]), value, rng)
+        });
+        let mut rates = Vec::with_capacity(end as usize);
+        while rates.len() < end as usize {
+            let z: f64 = processes.iter().map(|(_, _, weight, value, _)| weight * value).sum();
+            let rate = normal_part(self.level + self.spread * z);
+            let left = end as usize - rates.len();
+            rates.extend(std::iter::repeat_n(rate, left.min(TICK_MILLIS as usize)));
+            for (keep, noise, _, value, rng) in &mut processes {
+                *value = *keep * *value + *noise * rng.normal();
+            }
+        }
+        self.fade(&mut rates, seed);
+        rates
+    }
+
+    /// Sets the rates in fades to 0.
+    fn fade(&self, rates: &mut [f64], seed: Seed) {
+        let mut rng = seed.stream("slots fades", 0);
+        let mut at = 0.0;
+        loop {
+            at += rng.exponential(1000.0) / self.fades_per_s.max(1e-9);
+            if at >= rates.len() as f64 {
+                return;
+            }
+            let length = self.fade_ms * libm::pow(1.0 - rng.uniform(), -1.0 / self.fade_tail);
+            let until = at + length.min(FADE_MAX_MS);
+            let last = (until as usize).min(rates.len());
+            rates[at as usize..last].fill(0.0);
+            at = until;
+        }
+    }
+}
+
+/// The part of a normal distribution below `z`.
+fn normal_part(z: f64) -> f64 {
+    0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
+}
+
+/// Recorded traces, by their mean in Mb/s and the values of [`Slots::FIELDS`] that fit them best (`research/log/cellular.md`).
+pub const FITTED: [(&str, f64, [f64; 9]); 8] = [
+    ("att_lte_down", 5.19, [0.296, 1.58, 0.07, 0.787, 6.41, 1.95, 0.359, 44.9, 2.08]),
+    ("att_lte_up", 0.84, [0.0349, 0.7, 0.0655, 0.718, 8.49, 5.35, 5.19, 16.8, 1.68]),
+    ("tmobile_umts_down", 2.03, [-0.457, 0.796, 0.0344, 0.611, 2.9, 4.93, 1.1, 13.9, 0.776]),
+    ("verizon_lte_down", 5.04, [-0.735, 0.803, 0.119, 0.112, 5.08, 1.98, 2.46, 12.7, 2.0]),
+    ("verizon_lte_up", 5.96, [0.0821, 0.916, 0.165, 0.357, 2.87, 4.34, 1.64, 9.32, 1.17]),
+    ("nyc_3g_subway", 4.99, [-0.422, 1.9, 0.131, 0.773, 2.19, 4.05, 7.16, 8.6, 2.38]),
+    ("nyc_3g_street", 3.94, [0.182, 0.633, 0.166, 0.405, 6.68, 1.75, 1.3, 15.8, 0.98]),
+    ("nyc_4g_subway", 10.20, [-0.116, 1.25, 0.0729, 0.57, 8.22, 1.0, 5.55, 18.0, 2.1]),
+];
+
+/// Time constants of the rate's parts: fast, the rest, slow.
+pub const TAUS_S: [f64; 3] = [0.3, 3.0, 20.0];
+
+/// How often the rate changes.
+const TICK_MILLIS: u32 = 20;
+
+/// Part of the time between slots that is the same for all; the rest is exponential.
+const REGULAR: f64 = 0.3;
+
+/// Longest fade.
+const FADE_MAX_MS: f64 = 5000.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECONDS_20: Span = Span(20_000_000_000);
+
+    #[test]
+    fn a_generated_trace_has_its_mean_and_repeats_after_its_duration() {
+        for (name, mbps, _) in FITTED {
+            for seed in 0..3 {
+                let trace = Slots::like(name, SECONDS_20).unwrap().generate(Seed(seed));
+                assert_eq!(trace.period(), SECONDS_20);
+                let carried = trace.mean_rate().as_mbps() * 1504.0 / 1500.0;
+                assert!((carried / mbps - 1.0).abs() < 0.03, "{name} {seed}: {carried} for {mbps}");
+                assert_eq!(Trace::parse(trace.to_text().as_bytes(), "t"), Ok(trace));
+            }
+        }
+        assert_eq!(Slots::like("none", SECONDS_20), None);
+    }
+
+    #[test]
+    fn slots_fades_and_lumps_are_as_long_and_large_as_asked() {
+        let steady = Slots::of(
+            SECONDS_20,
+            Rate::from_mbps(12.032),
+            &[0.0, 0.0, 0.0, 0.0, 10.0, 2.0, 0.0, 10.0, 1.0],
+        );
+        let gaps = |trace: &Trace| {
+            let mut millis = trace.millis().to_vec();
+            millis.dedup();
+            millis.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>()
+        };
+        let count = |model: &Slots, least: u32| {
+            let gaps = gaps(&model.generate(Seed(4)));
+            gaps.iter().filter(|&&gap| gap >= least).count()
+        };
+        let lumps = steady.generate(Seed(4));
+        let most = lumps.millis().chunk_by(|a, b| a == b).map(<[u32]>::len).max();
+        assert!(most < Some(8), "two packets in a millisecond, a few where slots meet: {most:?}");
+        assert_eq!(count(&steady, 100), 0);
+        let faded = Slots { fades_per_s: 2.0, fade_ms: 100.0, fade_tail: 10.0, ..steady };
+        let fades = count(&faded, 80);
+        assert!((22..=45).contains(&fades), "2 a second outside of fades for 20 s: {fades}");
+    }
+
+    #[test]
+    fn a_model_of_extremes_still_makes_a_trace() {
+        for edge in [0, 1] {
+            let values = Slots::FIELDS.map(|(_, low, high)| if edge == 0 { low } else { high });
+            for (duration, mean) in
+                [(Span::ZERO, Rate(0)), (Span::from_millis(1500), Rate(1 << 30))]
+            {
+                let trace = Slots::of(duration, mean, &values).generate(Seed(1));
+                assert!(trace.period() >= duration.max(Span::from_millis(1)));
+            }
+        }
+    }
+}
