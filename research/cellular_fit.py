@@ -68,10 +68,10 @@ bottleneck = { trace = "TRACE", queue = { kind = "drop_tail", packets = 400 } }
 def statistics(millis: Millis) -> dict[str, float]:
     """What a trace is compared by, scaled so that equal differences count equally.
 
-    Logarithms of the time that the next 3 to 400 packets take (median and 95th percentile of each
-    minute, mean over minutes), of gaps per second by length and of packets per slot; quantiles of
-    the rate in 100 ms, relative to its mean; its coefficients of variation over 10 ms to 10 s and
-    its autocorrelation at 10 ms to 10 s.
+    Logarithms of the time that the next 3 to 400 packets take and those that BBR keeps in flight
+    (median and 95th percentile of each minute, mean over minutes), of gaps per second by length and
+    of packets per slot; quantiles of the rate in 100 ms, relative to its mean; its coefficients of
+    variation over 10 ms to 10 s and its autocorrelation at 10 ms to 10 s.
     """
     end = int(millis[-1])
     counts = np.bincount(millis, minlength=end + 1)[:end]
@@ -97,18 +97,33 @@ def _correlation(values: Floats, lag: int) -> float:
 
 
 def _services(millis: Millis, counts: npt.NDArray[np.int64]) -> dict[str, float]:
-    end = len(counts) // WINDOW_MS * WINDOW_MS
-    at = np.arange(0, end, 10)
-    place = np.searchsorted(millis, at)
-    used = counts[:end].reshape(-1, WINDOW_MS).sum(1) >= 100
+    """How long the next packets take, seen from each packet."""
     found = {}
     for packets in SERVED:
-        later = millis[np.minimum(place + packets, len(millis) - 1)]
-        waits = np.minimum(later - at, LONGEST_MS).reshape(-1, WINDOW_MS // 10)[used]
-        middle, high = np.percentile(waits, [50, 95], axis=1)
-        found[f"{packets} packets 50 %"] = 1.5 * np.log(middle.mean())
-        found[f"{packets} packets 95 %"] = 2.5 * np.log(high.mean())
+        waits = millis[packets:] - millis[:-packets]
+        middle, high = _quantiles(waits, millis[:-packets])
+        found[f"{packets} packets 50 %"] = 1.5 * np.log(middle)
+        found[f"{packets} packets 95 %"] = 2.5 * np.log(high)
+    rates = counts[: len(counts) // 100 * 100].reshape(-1, 100).sum(1)
+    begins = millis[millis < len(rates) * 100]
+    for seconds in (2, 10):
+        padded = np.concatenate([np.zeros(10 * seconds - 1), rates])
+        recent = np.lib.stride_tricks.sliding_window_view(padded, 10 * seconds).max(1)
+        # Twice the largest recent rate times 40 ms: what BBR keeps in flight.
+        flight = np.maximum(4, 0.8 * recent).astype(int)[begins // 100]
+        last = np.minimum(np.arange(len(begins)) + flight, len(millis) - 1)
+        _, high = _quantiles(millis[last] - begins, begins)
+        found[f"flight of {seconds} s 95 %"] = 4.0 * np.log(high)
     return found
+
+
+def _quantiles(waits: Millis, begins: Millis) -> tuple[float, float]:
+    """Median and 95th percentile of each minute, mean over minutes."""
+    waits, minutes = np.minimum(waits, LONGEST_MS), begins // WINDOW_MS
+    own = [waits[minutes == minute] for minute in range(int(begins[-1]) // WINDOW_MS)]
+    found = [np.percentile(each, [50, 95]) for each in own if len(each) >= 100]
+    middle, high = np.mean(found, axis=0)
+    return float(middle), float(high)
 
 
 def windows(millis: Millis) -> Iterator[Millis]:
