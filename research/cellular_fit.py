@@ -1,4 +1,4 @@
-"""Fits the generator of cellular traces in slots to recorded traces.
+"""Fits the generator of cellular traces in grants to recorded traces.
 
     python research/cellular_fit.py FOLDER [NAME ...]
     python research/cellular_fit.py FOLDER --numbers > tests/files/recorded_cellular.json
@@ -6,7 +6,7 @@
 FOLDER holds the recorded traces of `RECORDED`. For each, an evolution strategy searches the
 generator's parameters for the smallest distance between generated and recorded traces: first by the
 statistics of `statistics`, then also by what controllers do on minutes of both (`responses`). The
-lines are those of `FITTED` in crates/core/src/sim/slots.rs. With `--numbers` it prints what the
+lines are those of `FITTED` in crates/core/src/sim/grants.rs. With `--numbers` it prints what the
 recordings are compared by, for the tests. research/log/cellular.md has the results.
 """
 
@@ -43,8 +43,8 @@ BOUNDS = {
     "spread": (0.2, 4.0, 1.0),
     "fast": (0.0, 0.5, 0.1),
     "slow": (0.0, 0.9, 0.4),
-    "slot_ms": (1.0, 16.0, 5.0),
-    "slot_packets": (1.0, 6.0, 2.5),
+    "grant_ms": (1.0, 16.0, 5.0),
+    "grant_packets": (1.0, 6.0, 2.5),
     "fades_per_s": (0.0, 8.0, 1.0),
     "fade_ms": (8.0, 60.0, 14.0),
     "fade_tail": (0.6, 2.5, 1.2),
@@ -70,14 +70,14 @@ def statistics(millis: Millis) -> dict[str, float]:
 
     Logarithms of the time that the next 3 to 400 packets take and those that BBR keeps in flight
     (median and 95th percentile of each minute, mean over minutes), of gaps per second by length and
-    of packets per slot; quantiles of the rate in 100 ms, relative to its mean; its coefficients of
+    of packets per grant; quantiles of the rate in 100 ms, relative to its mean; its coefficients of
     variation over 10 ms to 10 s and its autocorrelation at 10 ms to 10 s.
     """
     end = int(millis[-1])
     counts = np.bincount(millis, minlength=end + 1)[:end]
-    slots = np.flatnonzero(counts)
-    gaps = np.diff(slots)
-    found = {"packets per slot": 0.6 * np.log(counts[slots].mean())}
+    grants = np.flatnonzero(counts)
+    gaps = np.diff(grants)
+    found = {"packets per grant": 0.6 * np.log(counts[grants].mean())}
     for ms in (5, 10, 20, 40, 80, 160, 320):
         found[f"gaps > {ms} ms"] = 0.6 * np.log(((gaps > ms).sum() + 1) / end * 1e3)
     for ms in (10, 100, 1000, 10_000):
@@ -158,7 +158,7 @@ def _response(scenario: str, controller: str) -> tuple[float, float]:
 
 def generated(name: str, values: dict[str, float], seconds: float, seed: int) -> Millis:
     """The opportunities of a generated trace."""
-    text = _core.generate_slots(seconds, name, values, seed)
+    text = _core.generate_grants(seconds, name, values, seed)
     return np.fromstring(text, dtype=np.int64, sep="\n")
 
 

@@ -1,4 +1,4 @@
-"""The generator of cellular traces in slots is like the recorded traces to which it is fitted.
+"""The generator of cellular traces in grants is like the recorded traces to which it is fitted.
 
 tests/files/recorded_cellular.json has numbers of the recordings (research/cellular_fit.py
 --numbers), which are published with mahimahi and with Abbasloo et al. 2019 and not part of this
@@ -56,10 +56,10 @@ def test_every_fit_has_numbers_of_its_recording() -> None:
 def test_a_generated_trace_is_several_times_nearer_to_its_recording_than_one_that_wanders(
     name: str,
 ) -> None:
-    slots = [_core.generate_slots(600, name, {}, seed) for seed in range(3)]
-    mbps = np.mean([text.count("\n") for text in slots]) * 12.032 / 600e3
+    grants = [_core.generate_grants(600, name, {}, seed) for seed in range(3)]
+    mbps = np.mean([text.count("\n") for text in grants]) * 12.032 / 600e3
     wanders = [_core.generate_trace(600, mbps, 0.5, seed) for seed in range(3)]
-    near, far = distance(name, slots), distance(name, wanders)
+    near, far = distance(name, grants), distance(name, wanders)
     assert near < far / FACTOR, f"{near:.1f} beside {far:.1f}"
 
 

@@ -31,7 +31,7 @@ __all__ = [
     "fitted_traces",
     "flagship_reward",
     "flagship_team",
-    "generate_slots",
+    "generate_grants",
     "generate_trace",
     "interval_metrics",
     "observation_features",
@@ -986,10 +986,10 @@ def collect_sends(scenario: Scenario, seed: int, *, keep_one_in: int) -> SendTab
     """
 
 def fitted_traces() -> list[str]:
-    """Names of the recorded traces to which the generator in scheduler slots is fitted."""
+    """Names of the recorded traces to which the generator in scheduler grants is fitted."""
 
-def generate_slots(seconds: float, like: str, values: Mapping[str, float], seed: int) -> str:
-    """Generate a trace in scheduler slots.
+def generate_grants(seconds: float, like: str, values: Mapping[str, float], seed: int) -> str:
+    """Generate a trace in scheduler grants.
 
     Args:
         seconds: length, after which it repeats.

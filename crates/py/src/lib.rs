@@ -78,6 +78,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sends::collect_sends, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace::fitted_traces, module)?)?;
-    module.add_function(wrap_pyfunction!(trace::generate_slots, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::generate_grants, module)?)?;
     module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)
 }

@@ -108,7 +108,7 @@ def trace_command(
     like: Annotated[
         str | None,
         typer.Option(
-            help=f"In scheduler slots, like a recorded trace: {', '.join(_core.fitted_traces())}."
+            help=f"In scheduler grants, like a recorded trace: {', '.join(_core.fitted_traces())}."
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the trace.")] = 1,
@@ -131,7 +131,7 @@ def trace_command(
         if volatility is not None:
             raise AckademyError(f"--volatility {volatility:g}: allowed: without --like")
         try:
-            text = _core.generate_slots(
+            text = _core.generate_grants(
                 seconds, like, {} if mbps is None else {"mean_mbps": mbps}, seed
             )
         except ValueError as error:

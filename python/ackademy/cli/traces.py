@@ -111,9 +111,10 @@ def split_command(
         {"interval_ms": delay_interval_ms} if delay else None,
         (old, new),
     )
+    wanted = _parts(parts)
     files.check_output_folder(out)
     own = recordings.found(folder, pattern, by, layout)
-    sets = recordings.split(own, _parts(parts), seed)
+    sets = recordings.split(own, wanted, seed)
     texts = {
         name: recordings.distribution(name, chosen, layout, out) for name, chosen in sets.items()
     }

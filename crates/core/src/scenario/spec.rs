@@ -574,6 +574,7 @@ pub enum RecoverySpec {
 fn fifteen() -> f64 {
     15.0
 }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }

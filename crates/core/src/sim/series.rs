@@ -47,6 +47,15 @@ struct Columns {
     has_names: bool,
 }
 
+/// What a line says: the second, as text and number, if there is a column of times.
+struct Row<'t> {
+    time: Option<(&'t str, f64)>,
+    value: f64,
+}
+
+/// What stands in a line, and what is wrong with it.
+type Refused<'t> = (&'t str, Fault);
+
 impl Recorded {
     /// Names the content: FNV-1a over times and values.
     pub fn digest(&self) -> u64 {
@@ -117,7 +126,7 @@ pub fn parse<T: Copy>(
             let allowed = format!("at most {MAX_VALUES} values");
             return Err(here((text, Fault::Not(allowed))));
         }
-        let (time, value) = columns.read(text, layout).map_err(here)?;
+        let Row { time, value } = columns.read(text, layout).map_err(here)?;
         let at = match (layout.times, time) {
             (Times::Every(every), _) => Time(every.0.saturating_mul(steps.len() as u64)),
             (Times::Column(_), None) => Time(0),
@@ -173,18 +182,14 @@ impl Columns {
         Ok(Self { separator, time, value, has_names })
     }
 
-    /// The second, as text and number, and the value of a line.
-    fn read<'t>(
-        &self,
-        text: &'t str,
-        layout: &Layout,
-    ) -> Result<(Option<(&'t str, f64)>, f64), (&'t str, Fault)> {
+    /// What a line says.
+    fn read<'t>(&self, text: &'t str, layout: &Layout) -> Result<Row<'t>, Refused<'t>> {
         let (scale, max) = (layout.scale, layout.max);
         let value = |found: &'t str| match found.trim().parse::<f64>() {
             Ok(value) if (0.0..=max).contains(&(value * scale)) => Ok(value * scale),
             _ => Err((found, Fault::Not(format!("a number in [0, {}]", max / scale)))),
         };
-        let Some(column) = self.value else { return Ok((None, value(text)?)) };
+        let Some(column) = self.value else { return Ok(Row { time: None, value: value(text)? }) };
         let found = fields(text, self.separator);
         let field = |place: usize| {
             let fault = || Fault::Not(format!("a line of {} fields or more", place + 1));
@@ -196,7 +201,7 @@ impl Columns {
             let secs = secs.ok_or((found, Fault::Not("a number of seconds".to_owned())))?;
             Ok((found, secs))
         });
-        Ok((time.transpose()?, value(field(column)?)?))
+        Ok(Row { time: time.transpose()?, value: value(field(column)?)? })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::units::{Span, Time};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps<T> {
     /// When each value begins; the first at zero, strictly increasing.
-    steps: Arc<[(Time, T)]>,
+    begins: Arc<[(Time, T)]>,
     period: Option<Span>,
     /// Of the steps, what lies before time zero; only with a period.
     skipped: Span,
@@ -66,7 +66,7 @@ impl<T: Copy> Steps<T> {
         if let Some(index) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
             return Err(StepsError::NotIncreasing(index + 1));
         }
-        Ok(Self { steps: steps.into(), period: None, skipped: Span::ZERO })
+        Ok(Self { begins: steps.into(), period: None, skipped: Span::ZERO })
     }
 
     /// Steps that begin again every `period`.
@@ -76,7 +76,7 @@ impl<T: Copy> Steps<T> {
     /// As [`Steps::new`], and if the period ends before the last step begins.
     pub fn repeating(steps: Vec<(Time, T)>, period: Span) -> Result<Self, StepsError> {
         let steps = Self::new(steps)?;
-        if steps.steps.last().is_some_and(|&(last, _)| last.0 >= period.0) {
+        if steps.begins.last().is_some_and(|&(last, _)| last.0 >= period.0) {
             return Err(StepsError::ShortPeriod(period));
         }
         Ok(Self { period: Some(period), ..steps })
@@ -92,25 +92,25 @@ impl<T: Copy> Steps<T> {
     /// The value at `time`, and when the next step begins (`Time::NEVER` if there is none).
     pub fn at(&self, time: Time) -> (T, Time) {
         let (base, next) = self.place(time);
-        let until = match (self.steps.get(next), self.period) {
+        let until = match (self.begins.get(next), self.period) {
             (Some(&(begin, _)), _) => base + Span(begin.0),
             (None, Some(period)) => base + period,
-            (None, None) => return (self.steps[next - 1].1, Time::NEVER),
+            (None, None) => return (self.begins[next - 1].1, Time::NEVER),
         };
-        (self.steps[next - 1].1, Time(until.0 - self.skipped.0))
+        (self.begins[next - 1].1, Time(until.0 - self.skipped.0))
     }
 
     /// When the value at `time` began; time zero if it was there from the start.
     pub fn began(&self, time: Time) -> Time {
         let (base, next) = self.place(time);
-        Time((base.0 + self.steps[next - 1].0.0).saturating_sub(self.skipped.0))
+        Time((base.0 + self.begins[next - 1].0.0).saturating_sub(self.skipped.0))
     }
 
     /// Where the round of `time` begins, counted from the steps' own start, and the step after the one that holds.
     fn place(&self, time: Time) -> (Time, usize) {
         let time = time + self.skipped;
         let within = self.period.map_or(time.0, |period| time.0 % period.0);
-        let next = self.steps.partition_point(|&(begin, _)| begin.0 <= within);
+        let next = self.begins.partition_point(|&(begin, _)| begin.0 <= within);
         (Time(time.0 - within), next)
     }
 
@@ -121,12 +121,12 @@ impl<T: Copy> Steps<T> {
 
     /// Every step of a period, from the steps' own start.
     pub fn steps(&self) -> &[(Time, T)] {
-        &self.steps
+        &self.begins
     }
 
     /// Every value, in order.
     pub fn values(&self) -> impl Iterator<Item = T> {
-        self.steps.iter().map(|&(_, value)| value)
+        self.begins.iter().map(|&(_, value)| value)
     }
 }
 

@@ -473,7 +473,9 @@ fn move_files(table: &mut Table, folder: &str) {
     ] {
         for link in links {
             let link = table.get_mut(topology).and_then(|value| value.get_mut(link));
-            link.map(|link| recorded_files(link, &moved));
+            if let Some(link) = link {
+                recorded_files(link, &moved);
+            }
         }
     }
     for link in list_of(table, "link") {

@@ -2,7 +2,7 @@
 use super::interval::Interval;
 use crate::rng::{Rng, Seed};
 use crate::scenario::check::{MBPS_MAX, number};
-use crate::sim::slots::Slots;
+use crate::sim::grants::{Field, Grants};
 use crate::sim::trace::{Cellular, OPPORTUNITY, Trace};
 use crate::toml_error::Fault;
 use crate::units::{Rate, Span};
@@ -34,31 +34,31 @@ pub(super) struct TraceSpec {
     /// `wander`: length of an outage.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     outage_ms: Option<Value>,
-    /// `slots`: where in the distribution of rates the middle lies.
+    /// `grants`: where in the distribution of rates the middle lies.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     level: Option<Value>,
-    /// `slots`: how far the rates spread.
+    /// `grants`: how far the rates spread.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     spread: Option<Value>,
-    /// `slots`: part of the variance that changes within tenths of a second.
+    /// `grants`: part of the variance that changes within tenths of a second.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     fast: Option<Value>,
-    /// `slots`: part of the variance that changes within tens of seconds.
+    /// `grants`: part of the variance that changes within tens of seconds.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     slow: Option<Value>,
-    /// `slots`: mean time from a slot to the next.
+    /// `grants`: mean time from a grant to the next.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    slot_ms: Option<Value>,
-    /// `slots`: packets that a slot carries in a millisecond.
+    grant_ms: Option<Value>,
+    /// `grants`: packets that a grant carries in a millisecond.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    slot_packets: Option<Value>,
-    /// `slots`: fades that begin in a second.
+    grant_packets: Option<Value>,
+    /// `grants`: fades that begin in a second.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     fades_per_s: Option<Value>,
-    /// `slots`: shortest fade.
+    /// `grants`: shortest fade.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     fade_ms: Option<Value>,
-    /// `slots`: exponent of the lengths of fades; the smaller, the more long ones.
+    /// `grants`: exponent of the lengths of fades; the smaller, the more long ones.
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     fade_tail: Option<Value>,
 }
@@ -71,8 +71,8 @@ enum Kind {
     /// A rate that wanders around its mean.
     #[default]
     Wander,
-    /// Scheduler slots, fitted to recorded traces.
-    Slots,
+    /// Scheduler grants, fitted to recorded traces.
+    Grants,
 }
 
 /// A checked draw.
@@ -114,8 +114,8 @@ impl TraceSpec {
                 values.push(interval(name, value, default, low, high)?);
             } else if value.is_some() {
                 let allowed = match kind {
-                    Kind::Wander => "absent with kind = \"slots\"",
-                    Kind::Slots => "absent without kind = \"slots\"",
+                    Kind::Wander => "absent with kind = \"grants\"",
+                    Kind::Grants => "absent without kind = \"grants\"",
                 };
                 return Err(Fault::new(&format!("{here}.{name}"), "given", allowed));
             }
@@ -125,7 +125,7 @@ impl TraceSpec {
     }
 
     /// The parameters of all generators: whose, name and range, default, value.
-    fn fields(&self) -> Vec<(Kind, (&'static str, f64, f64), f64, Option<&Value>)> {
+    fn fields(&self) -> Vec<(Kind, Field, f64, Option<&Value>)> {
         let usual = Cellular::default();
         let outage_ms = usual.outage.as_secs_f64() * 1e3;
         // Beyond ten per second the ticks of 20 ms are too long.
@@ -135,23 +135,23 @@ impl TraceSpec {
             (("outages_per_s", 0.0, 10.0), usual.outages_per_second, &self.outages_per_s),
             (("outage_ms", 0.0, 1e5), outage_ms, &self.outage_ms),
         ];
-        let slots = [
+        let grants = [
             &self.level,
             &self.spread,
             &self.fast,
             &self.slow,
-            &self.slot_ms,
-            &self.slot_packets,
+            &self.grant_ms,
+            &self.grant_packets,
             &self.fades_per_s,
             &self.fade_ms,
             &self.fade_tail,
         ];
         let wander =
             wander.map(|(field, usual, value)| (Kind::Wander, field, usual, value.as_ref()));
-        let slots = Slots::FIELDS.into_iter().zip(Slots::USUAL).zip(slots);
-        let slots =
-            slots.map(|((field, usual), value)| (Kind::Slots, field, usual, value.as_ref()));
-        wander.into_iter().chain(slots).collect()
+        let grants = Grants::FIELDS.into_iter().zip(Grants::USUAL).zip(grants);
+        let grants =
+            grants.map(|((field, usual), value)| (Kind::Grants, field, usual, value.as_ref()));
+        wander.into_iter().chain(grants).collect()
     }
 }
 
@@ -162,9 +162,9 @@ impl TraceDraw {
         let values: Vec<f64> = self.values.iter().map(|interval| interval.value(rng)).collect();
         let own = rng.next_u64();
         let trace = match (self.kind, values.as_slice()) {
-            (Kind::Slots, values) => {
+            (Kind::Grants, values) => {
                 let values = values.try_into().expect("an interval for each parameter");
-                Slots::of(self.duration, mean, values).generate(Seed(own))
+                Grants::of(self.duration, mean, values).generate(Seed(own))
             }
             (Kind::Wander, &[volatility, reversion, outages_per_second, outage_ms]) => {
                 let outage = Span::from_secs_f64(outage_ms / 1e3);

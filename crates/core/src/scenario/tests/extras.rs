@@ -69,7 +69,10 @@ fn handovers_say_what_no_other_field_says() {
     );
     for (fields, message) in [
         ("loss = 2", "handover.loss = 2: allowed is a number in [0, 1]"),
-        ("loss = 1, loss_ms = 15000", "handover.loss_ms = 15000: allowed is a number in [0, 14985]"),
+        (
+            "loss = 1, loss_ms = 15000",
+            "handover.loss_ms = 15000: allowed is a number in [0, 14985]",
+        ),
         ("rate_spread = 0.1", "handover.rate_spread = 0.1: allowed is 0 without step_ms"),
         (
             "step_ms = 100, delay_spread = 1",

@@ -22,7 +22,7 @@ fn read(rate: &str, delay: &str) -> Result<Scenario, String> {
         "delays" => Ok(b"5\n7.25\n".to_vec()),
         "zeros" => Ok(b"0\n0\n".to_vec()),
         "table.csv" => Ok(b"t,kbps\n0,1000\n4,2000\n".to_vec()),
-        "slots" => Ok(b"2\n5\n9\n".to_vec()),
+        "grants" => Ok(b"2\n5\n9\n".to_vec()),
         _ => Err("a file that can be read (no such file)".to_owned()),
     })
     .map_err(|error| error.to_string())
@@ -51,26 +51,26 @@ fn a_link_has_a_recorded_rate_and_a_recorded_delay() {
 
 #[test]
 fn a_trace_begins_where_its_table_says() {
-    let scenario = read("trace = { file = \"slots\", from_s = 0.007 }", "").unwrap();
+    let scenario = read("trace = { file = \"grants\", from_s = 0.007 }", "").unwrap();
     let RatePlan::Trace(trace) = &scenario.network.links[0].rate else { panic!("a trace") };
     assert_eq!(trace.millis(), [4, 6, 9]);
-    assert_eq!(read("trace = \"slots\"", "").unwrap().resolved().matches("\"slots\"").count(), 1);
+    assert_eq!(read("trace = \"grants\"", "").unwrap().resolved().matches("\"grants\"").count(), 1);
 }
 
 #[test]
 fn a_recording_has_the_digest_that_the_scenario_says() {
     // sha256sum of "2\n5\n9\n".
     let right = "63fd9ff6b2f6a1ea0b2c4b7c4a2c0a1d2d5a25ef9b6a1d4d1c2b1a0f9e8d7c6b";
-    let found = read(&format!("trace = {{ file = \"slots\", sha256 = \"{right}\" }}"), "");
+    let found = read(&format!("trace = {{ file = \"grants\", sha256 = \"{right}\" }}"), "");
     let message = found.unwrap_err();
     let own = message.rsplit_once("not ").unwrap().1.trim_end_matches(')').to_owned();
     assert!(
         message.starts_with(
-            "s.toml:4: link[0].trace = \"slots\": allowed is a mahimahi trace (of the sha256 "
+            "s.toml:4: link[0].trace = \"grants\": allowed is a mahimahi trace (of the sha256 "
         ),
         "{message}"
     );
-    read(&format!("trace = {{ file = \"slots\", sha256 = \"{own}\" }}"), "").unwrap();
+    read(&format!("trace = {{ file = \"grants\", sha256 = \"{own}\" }}"), "").unwrap();
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn a_saved_scenario_has_the_same_recordings() {
             "{ file = \"table.csv\", time = \"t\", column = \"kbps\", scale = 0.001, from_s = 3 }",
             "{ file = \"delays\", interval_ms = 10 }",
         ),
-        ("{ file = \"slots\", from_s = 0.005 }", "{ file = \"delays\", interval_ms = 10 }"),
-        ("\"slots\"", "{ file = \"delays\", interval_ms = 10 }"),
+        ("{ file = \"grants\", from_s = 0.005 }", "{ file = \"delays\", interval_ms = 10 }"),
+        ("\"grants\"", "{ file = \"delays\", interval_ms = 10 }"),
     ] {
         let scenario = read(&format!("trace = {rate}"), &format!("delay_trace = {delay}")).unwrap();
         let (text, files) = scenario.portable(&str::to_owned);
@@ -128,26 +128,33 @@ fn a_wrong_recording_is_refused_with_what_is_allowed() {
             "s.toml:4: link[0].trace.time = \"t\": allowed is absent without column",
         ),
         (
-            "{ file = \"slots\", scale = 2 }",
+            "{ file = \"grants\", scale = 2 }",
             "s.toml:4: link[0].trace.scale = given: allowed is absent without interval_ms or time",
         ),
         (
-            "{ file = \"slots\", from_s = -1 }",
+            "{ file = \"grants\", from_s = -1 }",
             "s.toml:4: link[0].trace.from_s = -1: allowed is a number in [0, 100000000]",
         ),
         (
-            "{ file = \"slots\", from = 1 }",
+            "{ file = \"grants\", from = 1 }",
             "s.toml:4: link[0].trace.from = 1: allowed is a field named file, interval_ms, time, column, scale, from_s, sha256",
         ),
-        ("{ interval_ms = 1 }", "s.toml:4: link[0].trace.file = absent: allowed is a value: there is no default"),
+        (
+            "{ interval_ms = 1 }",
+            "s.toml:4: link[0].trace.file = absent: allowed is a value: there is no default",
+        ),
         ("7", "s.toml:4: link[0].trace = 7: allowed is the name of a file, or a table"),
         (
-            "{ file = \"slots\", interval_ms = 1, column = \"x\" }",
-            "s.toml:4: link[0].trace = \"slots\": allowed is a file of rates (slots:1: found \"2\"; allowed: a first line that names the column x)",
+            "{ file = \"grants\", interval_ms = 1, column = \"x\" }",
+            "s.toml:4: link[0].trace = \"grants\": allowed is a file of rates (grants:1: found \"2\"; allowed: a first line that names the column x)",
         ),
     ] {
         assert_eq!(read(&format!("trace = {rate}"), "").unwrap_err(), message);
     }
+}
+
+#[test]
+fn a_recorded_delay_stands_alone() {
     for (delay, message) in [
         (
             "delay_trace = { file = \"delays\" }",
@@ -166,6 +173,6 @@ fn a_wrong_recording_is_refused_with_what_is_allowed() {
             "s.toml:4: link[0].trace = given: allowed is nothing beside handover, which has rate, delay and outages",
         ),
     ] {
-        assert_eq!(read("trace = \"slots\"", delay).unwrap_err(), message);
+        assert_eq!(read("trace = \"grants\"", delay).unwrap_err(), message);
     }
 }

@@ -1,16 +1,16 @@
-//! A generator of cellular traces in scheduler slots, fitted to recorded ones: the rate wanders over tenths of a second to
-//! minutes, packets wait for a slot and leave in lumps, and fades of any length interrupt both.
+//! A generator of cellular traces in scheduler grants, fitted to recorded ones: the rate wanders over tenths of a second to
+//! minutes, packets wait for a grant and leave in lumps, and fades of any length interrupt both.
 use super::trace::{MAX_LINES, MAX_MILLIS, OPPORTUNITY, Trace};
 use crate::rng::{Rng, Seed};
 use crate::units::{Rate, Span};
 
-/// What [`Slots::generate`] imitates.
+/// What [`Grants::generate`] imitates.
 ///
 /// The rate is the peak times Φ(`level` + `spread`·z), Φ the normal distribution and z the sum of three
 /// Ornstein–Uhlenbeck processes of [`TAUS_S`], of variance 1 in all. A `spread` below 1 gives rates around a mean, a larger one rates
 /// that are near 0 or near the peak most of the time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slots {
+pub struct Grants {
     /// Length of the trace, after which it repeats.
     pub duration: Span,
     /// Mean rate over the whole trace, fades included, in opportunities of [`OPPORTUNITY`] bytes.
@@ -23,10 +23,10 @@ pub struct Slots {
     pub fast: f64,
     /// Part of the variance that changes within tens of seconds.
     pub slow: f64,
-    /// Mean time from a slot to the next.
-    pub slot_ms: f64,
-    /// Packets that a slot carries in a millisecond.
-    pub slot_packets: f64,
+    /// Mean time from a grant to the next.
+    pub grant_ms: f64,
+    /// Packets that a grant carries in a millisecond.
+    pub grant_packets: f64,
     /// Fades that begin per second outside of fades.
     pub fades_per_s: f64,
     /// Shortest fade.
@@ -35,25 +35,25 @@ pub struct Slots {
     pub fade_tail: f64,
 }
 
-/// A parameter of [`Slots`]: name, smallest and largest value.
+/// A parameter of [`Grants`]: name, smallest and largest value.
 pub type Field = (&'static str, f64, f64);
 
-impl Slots {
+impl Grants {
     /// The parameters that shape a trace of a given mean.
     pub const FIELDS: [Field; 9] = [
         ("level", -3.0, 3.0),
         ("spread", 0.0, 5.0),
         ("fast", 0.0, 1.0),
         ("slow", 0.0, 1.0),
-        ("slot_ms", 1.0, 100.0),
-        ("slot_packets", 1.0, 50.0),
+        ("grant_ms", 1.0, 100.0),
+        ("grant_packets", 1.0, 50.0),
         ("fades_per_s", 0.0, 20.0),
         ("fade_ms", 1.0, 1000.0),
         ("fade_tail", 0.5, 10.0),
     ];
 
     /// Values of [`Self::FIELDS`] amid those of [`FITTED`].
-    pub const USUAL: [f64; 9] = [-0.2, 1.0, 0.1, 0.4, 5.0, 2.0, 1.0, 15.0, 1.2];
+    pub const USUAL: [f64; 9] = [0.2, 1.0, 0.08, 0.4, 6.0, 3.5, 3.0, 14.0, 1.5];
 
     /// One of the [`FITTED`], for this long.
     pub fn like(name: &str, duration: Span) -> Option<Self> {
@@ -63,7 +63,7 @@ impl Slots {
 
     /// With the values of [`Self::FIELDS`], in their order.
     pub fn of(duration: Span, mean: Rate, values: &[f64; 9]) -> Self {
-        let &[level, spread, fast, slow, slot_ms, slot_packets, fades_per_s, fade_ms, fade_tail] =
+        let &[level, spread, fast, slow, grant_ms, grant_packets, fades_per_s, fade_ms, fade_tail] =
             values;
         Self {
             duration,
@@ -72,8 +72,8 @@ impl Slots {
             spread,
             fast,
             slow,
-            slot_ms,
-            slot_packets,
+            grant_ms,
+            grant_packets,
             fades_per_s,
             fade_ms,
             fade_tail,
@@ -89,15 +89,15 @@ impl Slots {
         let packets =
             self.mean.bytes_in(Span::from_millis(end.into())).0 as f64 / OPPORTUNITY.0 as f64;
         let scale = if total > 0.0 { packets.min(MAX_LINES as f64 - 2.0) / total } else { 0.0 };
-        let mut rng = seed.stream("slots", 0);
+        let mut rng = seed.stream("grants", 0);
         let mut millis = Vec::new();
-        let (mut slot, mut credit) = (self.gap(&mut rng), 0.0);
+        let (mut grant, mut credit) = (self.gap(&mut rng), 0.0);
         for (milli, rate) in rates.iter().enumerate() {
-            if milli as f64 >= slot {
-                slot += self.gap(&mut rng);
+            if milli as f64 >= grant {
+                grant += self.gap(&mut rng);
                 let count = (credit + rng.uniform()) as u32;
                 credit -= f64::from(count);
-                let lump = (0..count).map(|one| (f64::from(one) / self.slot_packets) as u32);
+                let lump = (0..count).map(|one| (f64::from(one) / self.grant_packets) as u32);
                 millis.extend(lump.map(|later| (milli as u32 + later).min(end)));
             }
             credit += rate * scale;
@@ -107,9 +107,9 @@ impl Slots {
         Trace::of_millis(millis)
     }
 
-    /// From a slot to the next, in milliseconds.
+    /// From a grant to the next, in milliseconds.
     fn gap(&self, rng: &mut Rng) -> f64 {
-        self.slot_ms * (REGULAR + (1.0 - REGULAR) * rng.exponential(1.0))
+        self.grant_ms * (REGULAR + (1.0 - REGULAR) * rng.exponential(1.0))
     }
 
     /// The rate in each of `end` milliseconds, as a part of the peak.
@@ -118,7 +118,7 @@ impl Slots {
         let parts = [self.fast, (1.0 - self.fast - slow).max(0.0), slow];
         let mut processes = [0, 1, 2].map(|index| {
             let keep = libm::exp(-f64::from(TICK_MILLIS) / 1000.0 / TAUS_S[index]);
-            let mut rng = seed.stream("slots rate", index as u64);
+            let mut rng = seed.stream("grants rate", index as u64);
             let value = rng.normal();
             (keep, libm::sqrt(1.0 - keep * keep), libm::sqrt(parts[index]), value, rng)
         });
@@ -138,7 +138,7 @@ impl Slots {
 
     /// Sets the rates in fades to 0.
     fn fade(&self, rates: &mut [f64], seed: Seed) {
-        let mut rng = seed.stream("slots fades", 0);
+        let mut rng = seed.stream("grants fades", 0);
         let mut at = 0.0;
         loop {
             at += rng.exponential(1000.0) / self.fades_per_s.max(1e-9);
@@ -159,16 +159,16 @@ fn normal_part(z: f64) -> f64 {
     0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2)
 }
 
-/// Recorded traces, by their mean in Mb/s and the values of [`Slots::FIELDS`] that fit them best (`research/log/cellular.md`).
+/// Recorded traces, by their mean in Mb/s and the values of [`Grants::FIELDS`] that fit them best (`research/log/cellular.md`).
 pub const FITTED: [(&str, f64, [f64; 9]); 8] = [
-    ("att_lte_down", 5.19, [0.296, 1.58, 0.07, 0.787, 6.41, 1.95, 0.359, 44.9, 2.08]),
-    ("att_lte_up", 0.84, [0.0349, 0.7, 0.0655, 0.718, 8.49, 5.35, 5.19, 16.8, 1.68]),
-    ("tmobile_umts_down", 2.03, [-0.457, 0.796, 0.0344, 0.611, 2.9, 4.93, 1.1, 13.9, 0.776]),
-    ("verizon_lte_down", 5.04, [-0.735, 0.803, 0.119, 0.112, 5.08, 1.98, 2.46, 12.7, 2.0]),
-    ("verizon_lte_up", 5.96, [0.0821, 0.916, 0.165, 0.357, 2.87, 4.34, 1.64, 9.32, 1.17]),
-    ("nyc_3g_subway", 4.99, [-0.422, 1.9, 0.131, 0.773, 2.19, 4.05, 7.16, 8.6, 2.38]),
-    ("nyc_3g_street", 3.94, [0.182, 0.633, 0.166, 0.405, 6.68, 1.75, 1.3, 15.8, 0.98]),
-    ("nyc_4g_subway", 10.20, [-0.116, 1.25, 0.0729, 0.57, 8.22, 1.0, 5.55, 18.0, 2.1]),
+    ("att_lte_down", 5.187, [0.725, 1.132, 0.04, 0.55, 8.0, 4.117, 2.8, 12.0, 1.4]),
+    ("att_lte_up", 0.836, [1.0, 0.42, 0.084, 0.86, 12.0, 4.9, 9.0, 30.0, 1.9]),
+    ("tmobile_umts_down", 2.025, [-0.34, 0.68, 0.05, 0.64, 7.2, 4.6, 5.4, 27.0, 1.65]),
+    ("verizon_lte_down", 5.041, [0.011, 1.165, 0.082, 0.027, 4.243, 2.623, 4.636, 12.158, 2.106]),
+    ("verizon_lte_up", 5.962, [-0.052, 0.791, 0.137, 0.051, 3.154, 4.725, 7.017, 8.414, 1.545]),
+    ("nyc_3g_subway", 4.989, [1.9, 1.25, 0.01, 0.39, 7.2, 2.29, 2.7, 9.4, 0.64]),
+    ("nyc_3g_street", 3.939, [0.739, 0.674, 0.033, 0.13, 5.228, 2.899, 1.297, 25.272, 1.198]),
+    ("nyc_4g_subway", 10.199, [-0.07, 1.45, 0.26, 0.56, 7.0, 2.05, 2.7, 15.5, 1.75]),
 ];
 
 /// Time constants of the rate's parts: fast, the rest, slow.
@@ -177,7 +177,7 @@ pub const TAUS_S: [f64; 3] = [0.3, 3.0, 20.0];
 /// How often the rate changes.
 const TICK_MILLIS: u32 = 20;
 
-/// Part of the time between slots that is the same for all; the rest is exponential.
+/// Part of the time between grants that is the same for all; the rest is exponential.
 const REGULAR: f64 = 0.3;
 
 /// Longest fade.
@@ -193,19 +193,19 @@ mod tests {
     fn a_generated_trace_has_its_mean_and_repeats_after_its_duration() {
         for (name, mbps, _) in FITTED {
             for seed in 0..3 {
-                let trace = Slots::like(name, SECONDS_20).unwrap().generate(Seed(seed));
+                let trace = Grants::like(name, SECONDS_20).unwrap().generate(Seed(seed));
                 assert_eq!(trace.period(), SECONDS_20);
                 let carried = trace.mean_rate().as_mbps() * 1504.0 / 1500.0;
                 assert!((carried / mbps - 1.0).abs() < 0.03, "{name} {seed}: {carried} for {mbps}");
                 assert_eq!(Trace::parse(trace.to_text().as_bytes(), "t"), Ok(trace));
             }
         }
-        assert_eq!(Slots::like("none", SECONDS_20), None);
+        assert_eq!(Grants::like("none", SECONDS_20), None);
     }
 
     #[test]
-    fn slots_fades_and_lumps_are_as_long_and_large_as_asked() {
-        let steady = Slots::of(
+    fn grants_fades_and_lumps_are_as_long_and_large_as_asked() {
+        let steady = Grants::of(
             SECONDS_20,
             Rate::from_mbps(12.032),
             &[0.0, 0.0, 0.0, 0.0, 10.0, 2.0, 0.0, 10.0, 1.0],
@@ -215,15 +215,15 @@ mod tests {
             millis.dedup();
             millis.windows(2).map(|pair| pair[1] - pair[0]).collect::<Vec<_>>()
         };
-        let count = |model: &Slots, least: u32| {
+        let count = |model: &Grants, least: u32| {
             let gaps = gaps(&model.generate(Seed(4)));
             gaps.iter().filter(|&&gap| gap >= least).count()
         };
         let lumps = steady.generate(Seed(4));
         let most = lumps.millis().chunk_by(|a, b| a == b).map(<[u32]>::len).max();
-        assert!(most < Some(8), "two packets in a millisecond, a few where slots meet: {most:?}");
+        assert!(most < Some(8), "two packets in a millisecond, a few where grants meet: {most:?}");
         assert_eq!(count(&steady, 100), 0);
-        let faded = Slots { fades_per_s: 2.0, fade_ms: 100.0, fade_tail: 10.0, ..steady };
+        let faded = Grants { fades_per_s: 2.0, fade_ms: 100.0, fade_tail: 10.0, ..steady };
         let fades = count(&faded, 80);
         assert!((22..=45).contains(&fades), "2 a second outside of fades for 20 s: {fades}");
     }
@@ -231,11 +231,11 @@ mod tests {
     #[test]
     fn a_model_of_extremes_still_makes_a_trace() {
         for edge in [0, 1] {
-            let values = Slots::FIELDS.map(|(_, low, high)| if edge == 0 { low } else { high });
+            let values = Grants::FIELDS.map(|(_, low, high)| if edge == 0 { low } else { high });
             for (duration, mean) in
                 [(Span::ZERO, Rate(0)), (Span::from_millis(1500), Rate(1 << 30))]
             {
-                let trace = Slots::of(duration, mean, &values).generate(Seed(1));
+                let trace = Grants::of(duration, mean, &values).generate(Seed(1));
                 assert!(trace.period() >= duration.max(Span::from_millis(1)));
             }
         }
