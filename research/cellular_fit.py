@@ -55,7 +55,7 @@ SERVED = (3, 10, 30, 100, 400)
 """packets whose service is timed"""
 LONGEST_MS = 20_000.0
 """a longer service counts as this"""
-GENERATED_S = 600
+GENERATED_S = 900
 CONTROLLERS = ("cubic", "vegas", "bbr3", "copa")
 SCENARIO = """duration_s = 60
 [dumbbell]
@@ -206,7 +206,7 @@ def fit(name: str, millis: Millis) -> tuple[dict[str, float], float]:
         return 0.5 * by_statistics(point, seed) + float(away)
 
     centre = search(by_statistics, (first - low) / (high - low), 0.22, (30, 14))
-    centre = search(by_both, centre, 0.08, (7, 9))
+    centre = search(by_both, centre, 0.08, (10, 12))
     return values(centre), float(np.mean([by_both(centre, seed) for seed in (100, 101)]))
 
 

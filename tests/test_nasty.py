@@ -132,7 +132,7 @@ ONE_LINE = [
     ("traces split . --by x --out sets --parts 1,2", "--parts 1,2: allowed: three numbers"),
     ("traces split . --by x --out sets --delay rate", "--delay rate: allowed: OLD=NEW"),
     ("traces fetch nowhere", "campaign 'nowhere': allowed: mahimahi"),
-    ("trace --like nothing", "like = \"nothing\": allowed: att_lte_down"),
+    ("trace --like nothing", 'like = "nothing": allowed: att_lte_down'),
     ("trace --like att_lte_up --volatility 1", "--volatility 1: allowed: without --like"),
     ("reproduce pipe.toml", "pipe.toml"),
     ("compare --suite pipe.toml", "pipe.toml: allowed: a regular file"),
