@@ -30,8 +30,10 @@ __all__ = [
     "collect_sends",
     "controllers",
     "fits",
+    "fitted_traces",
     "flagship_reward",
     "flagship_team",
+    "generate_grants",
     "generate_trace",
     "guest_names",
     "interval_metrics",
@@ -1009,6 +1011,25 @@ def collect_sends(scenario: Scenario, seed: int, *, keep_one_in: int) -> SendTab
         seed: of the run and of the choice of rows.
         keep_one_in: every dropped transmission is kept, and of the others one in this many, by
             chance; 1 keeps all, at 234 bytes each.
+    """
+
+def fitted_traces() -> list[str]:
+    """Names of the recorded traces to which the generator in scheduler grants is fitted."""
+
+def generate_grants(seconds: float, like: str, values: Mapping[str, float], seed: int) -> str:
+    """Generate a trace in scheduler grants.
+
+    Args:
+        seconds: length, after which it repeats.
+        like: the recorded trace whose fit it follows.
+        values: `mean_mbps` and parameters of the generator that differ from the fit.
+        seed: of every random choice.
+
+    Returns:
+        mahimahi's format.
+
+    Raises:
+        ValueError: if a name is unknown or a value out of range.
     """
 
 def generate_trace(seconds: float, mean_mbps: float, volatility: float, seed: int) -> str:

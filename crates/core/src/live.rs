@@ -215,10 +215,10 @@ fn with_step(mut steps: Vec<(Time, f64)>, at: Time, value: f64) -> Vec<(Time, f6
 fn rates(plan: &LinkPlan) -> Option<Vec<(Time, f64)>> {
     match &plan.rate {
         RatePlan::Constant(rate) => Some(vec![(Time(0), rate.as_mbps())]),
-        RatePlan::Schedule(steps) => {
-            Some(steps.iter().map(|&(at, rate)| (at, rate.as_mbps())).collect())
+        RatePlan::Schedule(steps) if steps.period().is_none() => {
+            Some(steps.steps().iter().map(|&(at, rate)| (at, rate.as_mbps())).collect())
         }
-        RatePlan::Random { .. } | RatePlan::Trace(_) => None,
+        RatePlan::Schedule(_) | RatePlan::Random { .. } | RatePlan::Trace(_) => None,
     }
 }
 
@@ -236,10 +236,10 @@ fn losses(plan: &LinkPlan) -> Option<Vec<(Time, f64)>> {
 fn delays(plan: &LinkPlan) -> Option<Vec<(Time, f64)>> {
     match &plan.delay {
         DelayPlan::Constant(span) => Some(vec![(Time(0), span.as_millis_f64())]),
-        DelayPlan::Schedule(steps) => {
-            Some(steps.iter().map(|&(at, span)| (at, span.as_millis_f64())).collect())
+        DelayPlan::Schedule(steps) if steps.period().is_none() => {
+            Some(steps.steps().iter().map(|&(at, span)| (at, span.as_millis_f64())).collect())
         }
-        DelayPlan::Random { .. } => None,
+        DelayPlan::Schedule(_) | DelayPlan::Random { .. } => None,
     }
 }
 

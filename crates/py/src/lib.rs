@@ -82,5 +82,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario::fits, module)?)?;
     module.add_function(wrap_pyfunction!(sends::collect_sends, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::fitted_traces, module)?)?;
+    module.add_function(wrap_pyfunction!(trace::generate_grants, module)?)?;
     module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)
 }

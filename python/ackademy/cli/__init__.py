@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show what is installed, and how to add the rest.",
     ),
     "trace": ("ackademy.cli.listing:trace_command", "Print a cellular-like trace."),
+    "traces": ("ackademy.cli.traces:app", "Fetch recorded links; split them into sets."),
     "draw": ("ackademy.cli.draw:draw_command", "Draw scenarios from a distribution."),
     "train": ("ackademy.cli.train:train_command", "Train a controller by a recipe."),
     "evaluate": (

@@ -11,7 +11,7 @@ from ackademy import _core, files, lookup
 from ackademy.backends import controllers, guests
 from ackademy.cli import completion
 from ackademy.cli.bounds import SEED_MAX, finite
-from ackademy.errors import FileError
+from ackademy.errors import AckademyError, FileError
 from ackademy.folders import schema_file
 
 if TYPE_CHECKING:
@@ -86,29 +86,59 @@ def schema_command(
 
 def trace_command(
     mbps: Annotated[
-        float, typer.Option(min=0.01, max=10_000, callback=finite, help="Mean rate.")
-    ] = 10.0,
+        float | None,
+        typer.Option(
+            min=0.01,
+            max=10_000,
+            callback=finite,
+            help="Mean rate, by default 10 or that of --like.",
+        ),
+    ] = None,
     seconds: Annotated[
         float,
         typer.Option(min=1.0, max=86_400, callback=finite, help="Length; the trace then repeats."),
     ] = 60.0,
     volatility: Annotated[
-        float,
+        float | None,
         typer.Option(
             min=0.0,
             max=10.0,
             callback=finite,
-            help="Change of the rate in a second, relative to its mean.",
+            help="Change of the rate in a second, relative to its mean, by default 0.5.",
         ),
-    ] = 0.5,
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            help=f"In scheduler grants, like a recorded trace: {', '.join(_core.fitted_traces())}."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, max=SEED_MAX, help="Seed of the trace.")] = 1,
 ) -> None:
     """Print a cellular-like trace in mahimahi's format, for a link's `trace`.
 
     Examples:
         ackademy trace --mbps 5 --seconds 30 > scenarios/cellular.trace
+
+        ackademy trace --like att_lte_down --seed 7 > scenarios/lte.trace
     """
-    typer.echo(_core.generate_trace(seconds, mbps, volatility, seed), nl=False)
+    if like is None:
+        text = _core.generate_trace(
+            seconds,
+            10.0 if mbps is None else mbps,
+            0.5 if volatility is None else volatility,
+            seed,
+        )
+    else:
+        if volatility is not None:
+            raise AckademyError(f"--volatility {volatility:g}: allowed: without --like")
+        try:
+            text = _core.generate_grants(
+                seconds, like, {} if mbps is None else {"mean_mbps": mbps}, seed
+            )
+        except ValueError as error:
+            raise AckademyError(f"--{error}") from error
+    typer.echo(text, nl=False)
 
 
 def _controller_table(name: str) -> Table:

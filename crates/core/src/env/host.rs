@@ -133,7 +133,7 @@ fn bound(network: &NetworkPlan, route: &[u32]) -> Result<(u32, f64), EnvError> {
         let rate = match &plan.rate {
             RatePlan::Constant(rate) | RatePlan::Random { high: rate, .. } => rate.as_mbps(),
             RatePlan::Schedule(rates) => {
-                rates.iter().map(|(_, rate)| rate.as_mbps()).fold(0.0, f64::max)
+                rates.values().map(crate::units::Rate::as_mbps).fold(0.0, f64::max)
             }
             RatePlan::Trace(_) => {
                 let about = "its rate is a trace, which gives no scale: allowed is a table `host`";

@@ -77,8 +77,7 @@ fn own_reverse(
 ) -> Result<LinkPlan, Fault> {
     let path = "dumbbell.reverse";
     let field = |name: &str| format!("{path}.{name}");
-    let has_delay =
-        own.delay_ms != 0.0 || own.delay_schedule.is_some() || own.delay_random.is_some();
+    let has_delay = own.has_delay();
     if own.delay_ms != 0.0 && spec.rtt_ms.is_some() {
         return Err(Fault::new(&field("delay_ms"), own.delay_ms, "0 beside dumbbell.rtt_ms"));
     }
@@ -110,18 +109,16 @@ fn own_reverse(
 
 /// That the reverse direction may repeat the bottleneck's draws.
 fn check_varies(spec: &DumbbellSpec) -> Result<(), Fault> {
-    let has_own = |own: &LinkSpec| {
-        own.delay_ms != 0.0 || own.delay_schedule.is_some() || own.delay_random.is_some()
-    };
-    if spec.reverse.as_ref().is_some_and(has_own) {
+    if spec.reverse.as_ref().is_some_and(LinkSpec::has_delay) {
         let allowed = "false beside a delay in dumbbell.reverse";
         return Err(Fault::new("dumbbell.reverse_varies", true, allowed));
     }
     let given = spec.rtt_ms.is_some() || spec.reverse_delay_ms != 0.0;
-    let is_drawn = spec.bottleneck.delay_random.is_some() || spec.bottleneck.handover.is_some();
-    if given || !is_drawn {
-        let allowed = "false unless the bottleneck has delay_random or handover, and neither rtt_ms nor \
-                       reverse_delay_ms is given";
+    let own = &spec.bottleneck;
+    let varies = own.delay_random.is_some() || own.delay_trace.is_some() || own.handover.is_some();
+    if given || !varies {
+        let allowed = "false unless the bottleneck has delay_random, delay_trace or handover, and neither \
+                       rtt_ms nor reverse_delay_ms is given";
         return Err(Fault::new("dumbbell.reverse_varies", true, allowed));
     }
     Ok(())

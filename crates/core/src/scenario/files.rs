@@ -1,7 +1,12 @@
 //! The files that a scenario names.
+use super::recorded::RecordedSpec;
 use crate::params::{Content, Loader, Reader as FileReader};
-use crate::sim::trace::{self, Trace};
-use std::sync::Arc;
+use crate::sim::series::{self, Layout, Recorded};
+use crate::sim::steps::Steps;
+use crate::sim::trace::{self, Trace, TraceError};
+use crate::units::{Rate, Span};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 
 /// What links need beyond their own fields.
 pub(super) struct Reader<'a, 'b> {
@@ -13,25 +18,70 @@ pub(super) struct Reader<'a, 'b> {
 /// The files that a scenario names.
 pub(super) struct Files<'a> {
     load: &'a mut Loader<'a>,
-    /// Each read once, by name.
-    pub(super) traces: Vec<(String, Arc<Trace>)>,
+    /// Each read once.
+    pub(super) recordings: Vec<(RecordedSpec, Recorded)>,
     /// Files and folders of controllers, each read once by name and reader.
     pub(super) contents: Vec<(FileReader, Content)>,
 }
 
 impl<'a> Files<'a> {
     pub(super) fn new(load: &'a mut Loader<'a>) -> Self {
-        Self { load, traces: Vec::new(), contents: Vec::new() }
+        Self { load, recordings: Vec::new(), contents: Vec::new() }
     }
 
-    pub(super) fn trace(&mut self, name: &str) -> Result<Arc<Trace>, String> {
-        if let Some((_, trace)) = self.traces.iter().find(|(known, _)| known == name) {
-            return Ok(Arc::clone(trace));
+    /// The recording of a link's rate.
+    pub(super) fn rate(
+        &mut self,
+        spec: &RecordedSpec,
+        layout: Option<&Layout>,
+    ) -> Result<Recorded, String> {
+        let read = |content: &[u8]| match layout {
+            None => {
+                Trace::parse(content, &spec.file).map(|trace| Recorded::Opportunities(trace.into()))
+            }
+            Some(layout) => series::parse(content, &spec.file, layout, Rate).map(Recorded::Rates),
+        };
+        let bytes_max = if layout.is_some() { series::MAX_BYTES } else { trace::MAX_BYTES };
+        self.recording(spec, bytes_max, |known| !matches!(known, Recorded::Delays(_)), read)
+    }
+
+    /// The recording of a link's delay.
+    pub(super) fn delay(
+        &mut self,
+        spec: &RecordedSpec,
+        layout: &Layout,
+    ) -> Result<Steps<Span>, String> {
+        let read =
+            |content: &[u8]| series::parse(content, &spec.file, layout, Span).map(Recorded::Delays);
+        let is_delay = |known: &Recorded| matches!(known, Recorded::Delays(_));
+        match self.recording(spec, series::MAX_BYTES, is_delay, read)? {
+            Recorded::Delays(steps) => Ok(steps),
+            _ => unreachable!("a delay was asked for"),
         }
-        let content = (self.load)(name, trace::MAX_BYTES)?;
-        let trace = Arc::new(Trace::parse(&content, name).map_err(|error| error.to_string())?);
-        self.traces.push((name.to_owned(), Arc::clone(&trace)));
-        Ok(trace)
+    }
+
+    fn recording(
+        &mut self,
+        spec: &RecordedSpec,
+        bytes_max: u64,
+        is_kind: impl Fn(&Recorded) -> bool,
+        read: impl Fn(&[u8]) -> Result<Recorded, TraceError>,
+    ) -> Result<Recorded, String> {
+        let spec = spec.whole();
+        let mut recordings = self.recordings.iter();
+        if let Some((_, known)) = recordings.find(|(own, known)| *own == spec && is_kind(known)) {
+            return Ok(known.clone());
+        }
+        let content = (self.load)(&spec.file, bytes_max)?;
+        if let Some(asked) = &spec.sha256 {
+            let found = sha256(&content);
+            if !found.eq_ignore_ascii_case(asked) {
+                return Err(format!("of the sha256 {asked}, not {found}"));
+            }
+        }
+        let recorded = read(&content).map_err(|error| error.to_string())?;
+        self.recordings.push((spec, recorded.clone()));
+        Ok(recorded)
     }
 
     /// What the file or folder called `name` holds for a controller.
@@ -46,4 +96,12 @@ impl<'a> Files<'a> {
         self.contents.push((reader, content.clone()));
         Ok(content)
     }
+}
+
+fn sha256(content: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in Sha256::digest(content) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }

@@ -5,6 +5,7 @@ use super::handover::Handovers;
 use super::spec::{DelayRandomSpec, LinkEcn, LinkSpec, RateRandomSpec, ScenarioSpec};
 use crate::sim::plan::{DelayPlan, ExtrasPlan, LinkPlan, RatePlan};
 use crate::sim::plan::{Dualpi2Spec, LossSpec, QueueSpec};
+use crate::sim::steps::Steps;
 use crate::toml_error::Fault;
 use crate::units::{Rate, Span, Time};
 
@@ -101,9 +102,9 @@ pub(super) fn link_plan(
     for (name, value) in [("delay_ms", spec.delay_ms), ("jitter_ms", spec.jitter_ms)] {
         number(&field(name), value, 0.0..=MILLIS_MAX)?;
     }
-    let varies = spec.delay_schedule.is_some() || spec.delay_random.is_some();
+    let varies = spec.has_delay() && spec.delay_ms == 0.0;
     if spec.jitter_ms > 0.0 && varies {
-        let allowed = "0 with delay_schedule or delay_random";
+        let allowed = "0 with delay_schedule, delay_random or delay_trace";
         return Err(Fault::new(&field("jitter_ms"), spec.jitter_ms, allowed));
     }
     number(&field("duplicate_ratio"), spec.duplicate_ratio, 0.0..=1.0)?;
@@ -124,9 +125,13 @@ pub(super) fn link_plan(
         check_loss(&field("loss"), loss)?;
     }
     let rtt = rtt_ms.unwrap_or(2.0 * spec.delay_ms);
+    let mut losses = loss_schedule(path, spec)?;
     let (rate, delay) = match Handovers::of(path, spec, reader.duration_s)? {
         Some(handovers) => {
             outages = handovers.outages;
+            if !handovers.losses.is_empty() {
+                losses = handovers.losses;
+            }
             (handovers.rate, handovers.delay)
         }
         None => (rate_plan(path, spec, reader)?, delay_plan(path, spec, reader)?),
@@ -141,8 +146,8 @@ pub(super) fn link_plan(
         jitter: millis(spec.jitter_ms),
         keep_order: spec.keep_order,
         queue: queue_plan(&field("queue"), &spec.queue, spec.rate_mbps, rtt, reader)?,
-        loss: spec.loss.clone(),
-        loss_schedule: loss_schedule(path, spec)?,
+        loss: spec.loss.clone().filter(|_| losses.is_empty()),
+        loss_schedule: losses,
         duplicate_ratio: spec.duplicate_ratio,
         reorder: spec.reorder.clone(),
         extras: extras_plan(path, spec, reader)?,
@@ -208,9 +213,7 @@ fn rate_plan(path: &str, spec: &LinkSpec, reader: &mut Reader) -> Result<RatePla
         if steps.iter().all(|step| step.1 <= 0.0) {
             return Err(Fault::new(&here, "only zeros", "at least one rate above 0"));
         }
-        return Ok(RatePlan::Schedule(
-            steps.into_iter().map(|(at, mbps)| (at, Rate::from_mbps(mbps))).collect(),
-        ));
+        return Ok(RatePlan::Schedule(planned(steps, Rate::from_mbps)));
     }
     if let Some(RateRandomSpec { low_mbps, high_mbps, hz }) = spec.rate_random {
         number(&field("rate_random.low_mbps"), low_mbps, 1e-2..=MBPS_MAX)?;
@@ -218,43 +221,55 @@ fn rate_plan(path: &str, spec: &LinkSpec, reader: &mut Reader) -> Result<RatePla
         check_hz(&field("rate_random.hz"), hz, reader)?;
         let every = Span::from_secs_f64(1.0 / hz);
         let (low, high) = (Rate::from_mbps(low_mbps), Rate::from_mbps(high_mbps));
-        return Ok(RatePlan::Random { low, high, every });
+        return Ok(RatePlan::Random { low, high, every, finer: None });
     }
-    let name = spec.trace.as_deref().expect("one of four rates is given");
-    let trace = reader.files.trace(name).map_err(|message| {
-        Fault::new(&field("trace"), format!("{name:?}"), format!("a mahimahi trace ({message})"))
-    })?;
-    Ok(RatePlan::Trace(trace))
+    let trace = spec.trace.as_ref().expect("one of four rates is given");
+    trace.rate(&field("trace"), reader.files)
 }
 
-fn delay_plan(path: &str, spec: &LinkSpec, reader: &Reader) -> Result<DelayPlan, Fault> {
+fn delay_plan(path: &str, spec: &LinkSpec, reader: &mut Reader) -> Result<DelayPlan, Fault> {
     let field = |name: &str| format!("{path}.{name}");
     let given = one_of(&[
         ("delay_ms", spec.delay_ms != 0.0),
         ("delay_schedule", spec.delay_schedule.is_some()),
         ("delay_random", spec.delay_random.is_some()),
+        ("delay_trace", spec.delay_trace.is_some()),
     ]);
     if let Err(given) = given
         && let Some(last) = given.last()
     {
-        let allowed = "at most one of delay_ms, delay_schedule, delay_random";
+        let allowed = "at most one of delay_ms, delay_schedule, delay_random, delay_trace";
         return Err(Fault::new(&field(last), given.join(" and "), allowed));
+    }
+    if let Some(recorded) = &spec.delay_trace {
+        return recorded.delay(&field("delay_trace"), reader.files);
     }
     match (&spec.delay_schedule, &spec.delay_random) {
         (None, None) => Ok(DelayPlan::Constant(millis(spec.delay_ms))),
         (Some(steps), None) => {
             let steps = schedule(&field("delay_schedule"), steps, MILLIS_MAX)?;
-            Ok(DelayPlan::Schedule(steps.into_iter().map(|(at, ms)| (at, millis(ms))).collect()))
+            Ok(DelayPlan::Schedule(planned(steps, millis)))
         }
         (None, Some(DelayRandomSpec { low_ms, high_ms, hz })) => {
             number(&field("delay_random.low_ms"), *low_ms, 0.0..=MILLIS_MAX)?;
             number(&field("delay_random.high_ms"), *high_ms, *low_ms..=MILLIS_MAX)?;
             check_hz(&field("delay_random.hz"), *hz, reader)?;
             let every = Span::from_secs_f64(1.0 / hz);
-            Ok(DelayPlan::Random { low: millis(*low_ms), high: millis(*high_ms), every })
+            Ok(DelayPlan::Random {
+                low: millis(*low_ms),
+                high: millis(*high_ms),
+                every,
+                finer: None,
+            })
         }
         (Some(_), Some(_)) => unreachable!("at most one of them is given"),
     }
+}
+
+/// Checked steps with their values made into what a plan has.
+fn planned<T: Copy>(steps: Vec<(Time, f64)>, make: impl Fn(f64) -> T) -> Steps<T> {
+    let steps = steps.into_iter().map(|(at, value)| (at, make(value))).collect();
+    Steps::new(steps).expect("a scenario's steps begin at zero and increase")
 }
 
 /// A frequency of redraws, few enough in a run to be added up at its end.

@@ -2,10 +2,9 @@
 //! file, line, field, value and what is allowed.
 use crate::params::{Content, Loader, ParamValue};
 use crate::sim::plan::NetworkPlan;
-use crate::sim::trace::Trace;
+use crate::sim::series::Recorded;
 use crate::toml_error::{self, Document, Fault};
 use std::fmt::{self, Write as _};
-use std::sync::Arc;
 
 mod check;
 mod distribution;
@@ -20,6 +19,7 @@ mod network;
 pub mod ns3;
 mod pairs;
 mod portable;
+mod recorded;
 mod room;
 pub mod spec;
 
@@ -28,6 +28,7 @@ pub use distribution::{Distribution, fits};
 #[cfg(feature = "schema")]
 pub use distribution::FileSpec as DistributionSpec;
 use files::Files;
+pub use recorded::{RecordedSpec, TraceSpec};
 pub use spec::{ParamSpec, RecoverySpec, ScenarioSpec};
 
 /// Most connections of a scenario, arrivals of a Poisson source included.
@@ -42,7 +43,7 @@ pub struct Scenario {
     pub network: NetworkPlan,
     origin: String,
     text: String,
-    traces: Vec<(String, Arc<Trace>)>,
+    recordings: Vec<(RecordedSpec, Recorded)>,
 }
 
 /// Why a scenario was refused.
@@ -115,7 +116,7 @@ impl Scenario {
             network,
             origin: origin.to_owned(),
             text: text.to_owned(),
-            traces: files.traces,
+            recordings: files.recordings,
         })
     }
 
@@ -210,8 +211,8 @@ impl Scenario {
             }
         }
         let mut text = toml::to_string(&spec).expect("a parsed scenario can be written");
-        for (name, trace) in &self.traces {
-            let _ = writeln!(text, "# trace {name:?} {:016x}", trace.digest());
+        for (spec, recorded) in &self.recordings {
+            let _ = writeln!(text, "# trace {:?} {:016x}", spec.file, recorded.digest());
         }
         text
     }

@@ -1,6 +1,7 @@
 //! The fields of a scenario file, with their units in their names. `docs/reference/scenarios.md` shows them by
 //! example; `ackademy schema` prints them as JSON Schema.
 use super::pairs;
+use super::recorded::{RecordedSpec, TraceSpec};
 use crate::params::ParamValue;
 use crate::sim::plan::{
     AggregationSpec, LossSpec, PolicerSpec, QueueSpec, ReorderSpec, RetransmitSpec, TrafficSpec,
@@ -71,7 +72,7 @@ pub struct DumbbellSpec {
     /// Propagation of the reverse direction when `rtt_ms` is absent.
     #[serde(default)]
     pub reverse_delay_ms: f64,
-    /// The reverse direction repeats the bottleneck's `delay_random`, draw by draw, and its
+    /// The reverse direction repeats the bottleneck's `delay_random`, draw by draw, or `delay_trace`, and its
     /// `keep_order`, as a wire does that is the same both ways.
     #[serde(default)]
     pub reverse_varies: bool,
@@ -125,9 +126,9 @@ pub struct LinkSpec {
     /// Uniform redraw at a frequency.
     #[serde(default)]
     pub rate_random: Option<RateRandomSpec>,
-    /// A mahimahi trace file, relative to the scenario.
+    /// A recorded rate: the name of a mahimahi trace, relative to the scenario, or a table.
     #[serde(default)]
-    pub trace: Option<String>,
+    pub trace: Option<TraceSpec>,
     /// Constant propagation delay, one way.
     #[serde(default)]
     pub delay_ms: f64,
@@ -137,6 +138,9 @@ pub struct LinkSpec {
     /// Uniform redraw at a frequency, instead of `delay_ms`.
     #[serde(default)]
     pub delay_random: Option<DelayRandomSpec>,
+    /// Recorded propagation delays, one way, instead of `delay_ms`.
+    #[serde(default)]
+    pub delay_trace: Option<RecordedSpec>,
     /// Standard deviation of a normal delay per packet around `delay_ms`, cut to 0 and twice that.
     #[serde(default)]
     pub jitter_ms: f64,
@@ -181,6 +185,16 @@ pub struct LinkSpec {
     pub handover: Option<HandoverSpec>,
 }
 
+impl LinkSpec {
+    /// Whether it says how long propagation takes.
+    pub(super) fn has_delay(&self) -> bool {
+        self.delay_ms != 0.0
+            || self.delay_schedule.is_some()
+            || self.delay_random.is_some()
+            || self.delay_trace.is_some()
+    }
+}
+
 /// What a link does to the ECN field.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -209,6 +223,21 @@ pub struct HandoverSpec {
     /// How long nothing is served at each. Default 0.
     #[serde(default)]
     pub outage_ms: f64,
+    /// Part of packets lost at each, until `loss_ms` after the outage; [0, 1]. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loss: f64,
+    /// How long after the outage. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub loss_ms: f64,
+    /// Between handovers rate and delay change together every so many milliseconds. Absent: they hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step_ms: Option<f64>,
+    /// Each such change multiplies the rate by a factor in [1 - this, 1 + this]; [0, 0.99]. Default 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rate_spread: f64,
+    /// The same of the delay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub delay_spread: f64,
 }
 
 /// Rate uniform in [low, high], redrawn `hz` times a second.
@@ -544,6 +573,10 @@ pub enum RecoverySpec {
 
 fn fifteen() -> f64 {
     15.0
+}
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 fn yes() -> bool {
     true

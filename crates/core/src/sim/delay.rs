@@ -49,9 +49,13 @@ impl Delay {
     ///
     /// If `low > high` or `every` is zero.
     pub fn random(low: Span, high: Span, every: Span, seed: Seed) -> Result<Self, StepsError> {
-        let draws = Redraws::new(low.0, high.0, every, seed)?;
+        Ok(Self::drawn(Redraws::new(low.0, high.0, every, seed)?))
+    }
+
+    /// Drawn so, in nanoseconds.
+    pub fn drawn(draws: Redraws) -> Self {
         let (span, until) = draws.at(Time(0));
-        Ok(Self::Random(Random { draws, span: Span(span), from: Time(0), until }))
+        Self::Random(Random { draws, span: Span(span), from: Time(0), until })
     }
 
     /// The delay of a packet whose last bit leaves at `departed`.

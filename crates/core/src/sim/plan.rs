@@ -1,6 +1,7 @@
 //! What is to be simulated: links and connections with every value filled in. A scenario resolves to
 //! these types; [`Sim::new`](super::Sim::new) reads them. What has no default to resolve (queue, loss,
 //! reordering, traffic) is read from files as it stands here.
+use super::steps::{Finer, Steps};
 use super::trace::Trace;
 use crate::params::ParamValue;
 use crate::toml_error::kinds;
@@ -77,7 +78,7 @@ pub enum RatePlan {
     /// Always the same.
     Constant(Rate),
     /// Piecewise constant.
-    Schedule(Vec<(Time, Rate)>),
+    Schedule(Steps<Rate>),
     /// Uniform redraw.
     Random {
         /// Smallest.
@@ -86,6 +87,8 @@ pub enum RatePlan {
         high: Rate,
         /// Distance of draws.
         every: Span,
+        /// Changes of a draw.
+        finer: Option<Finer>,
     },
     /// Recorded delivery opportunities.
     Trace(Arc<Trace>),
@@ -97,7 +100,7 @@ pub enum DelayPlan {
     /// Always the same.
     Constant(Span),
     /// Piecewise constant.
-    Schedule(Vec<(Time, Span)>),
+    Schedule(Steps<Span>),
     /// Uniform redraw.
     Random {
         /// Smallest.
@@ -106,6 +109,8 @@ pub enum DelayPlan {
         high: Span,
         /// Distance of draws.
         every: Span,
+        /// Changes of a draw.
+        finer: Option<Finer>,
     },
 }
 
@@ -114,8 +119,11 @@ impl DelayPlan {
     pub fn minimum(&self) -> Span {
         match self {
             Self::Constant(span) => *span,
-            Self::Schedule(steps) => steps.iter().map(|step| step.1).min().unwrap_or_default(),
-            Self::Random { low, .. } => *low,
+            Self::Schedule(steps) => steps.values().min().unwrap_or_default(),
+            Self::Random { low, finer, .. } => {
+                let spread = finer.map_or(0, |finer| u64::from(finer.spread));
+                Span(low.0 - low.0 / 1_000_000 * spread)
+            }
         }
     }
 }

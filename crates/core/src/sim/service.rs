@@ -113,7 +113,12 @@ impl Service {
     /// If `low > high` or `every` is zero.
     pub fn random(low: Rate, high: Rate, every: Span, seed: Seed) -> Result<Self, StepsError> {
         let draws = Redraws::new(low.0, high.0, every, seed)?;
-        Ok(if high.0 == 0 { Self::constant(high) } else { Self::fluid(Source::Random(draws)) })
+        Ok(if high.0 == 0 { Self::constant(high) } else { Self::drawn(draws) })
+    }
+
+    /// Serves at a rate drawn so, in bits per second, of which some are above zero.
+    pub fn drawn(draws: Redraws) -> Self {
+        Self::fluid(Source::Random(draws))
     }
 
     /// Serves at the delivery opportunities of a trace. A full packet and its tunnel header fill one;

@@ -1,6 +1,7 @@
 //! Quantities that change at known instants: a list of steps, or a uniform redraw at a fixed
 //! frequency. Both are pure functions of time, so queries in any order agree.
 use std::fmt;
+use std::sync::Arc;
 
 use crate::rng::Seed;
 use crate::units::{Span, Time};
@@ -9,8 +10,10 @@ use crate::units::{Span, Time};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps<T> {
     /// When each value begins; the first at zero, strictly increasing.
-    steps: Vec<(Time, T)>,
+    begins: Arc<[(Time, T)]>,
     period: Option<Span>,
+    /// Of the steps, what lies before time zero; only with a period.
+    skipped: Span,
 }
 
 /// A uniform integer redrawn every `every`; draw `i` depends on the seed and on `i` alone.
@@ -19,7 +22,17 @@ pub struct Redraws {
     low: u64,
     high: u64,
     every: Span,
+    finer: Option<Finer>,
     seed: Seed,
+}
+
+/// Changes of a draw while it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finer {
+    /// Time from one to the next, counted from the start of the draw; above zero.
+    pub every: Span,
+    /// Each multiplies the draw by a factor up to so many millionths away from one; at most a million.
+    pub spread: u32,
 }
 
 /// Why a list of steps or a range of draws describes no function of time.
@@ -53,7 +66,7 @@ impl<T: Copy> Steps<T> {
         if let Some(index) = steps.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
             return Err(StepsError::NotIncreasing(index + 1));
         }
-        Ok(Self { steps, period: None })
+        Ok(Self { begins: steps.into(), period: None, skipped: Span::ZERO })
     }
 
     /// Steps that begin again every `period`.
@@ -63,25 +76,42 @@ impl<T: Copy> Steps<T> {
     /// As [`Steps::new`], and if the period ends before the last step begins.
     pub fn repeating(steps: Vec<(Time, T)>, period: Span) -> Result<Self, StepsError> {
         let steps = Self::new(steps)?;
-        if steps.steps.last().is_some_and(|&(last, _)| last.0 >= period.0) {
+        if steps.begins.last().is_some_and(|&(last, _)| last.0 >= period.0) {
             return Err(StepsError::ShortPeriod(period));
         }
         Ok(Self { period: Some(period), ..steps })
     }
 
+    /// The same, begun at this place in its period; without one, the same.
+    #[must_use]
+    pub fn begun_at(self, place: Span) -> Self {
+        let skipped = self.period.map_or(Span::ZERO, |period| Span(place.0 % period.0));
+        Self { skipped, ..self }
+    }
+
     /// The value at `time`, and when the next step begins (`Time::NEVER` if there is none).
     pub fn at(&self, time: Time) -> (T, Time) {
-        let (base, offset) = match self.period {
-            Some(period) => (time.0 - time.0 % period.0, time.0 % period.0),
-            None => (0, time.0),
+        let (base, next) = self.place(time);
+        let until = match (self.begins.get(next), self.period) {
+            (Some(&(begin, _)), _) => base + Span(begin.0),
+            (None, Some(period)) => base + period,
+            (None, None) => return (self.begins[next - 1].1, Time::NEVER),
         };
-        let next = self.steps.partition_point(|&(begin, _)| begin.0 <= offset);
-        let until = match (self.steps.get(next), self.period) {
-            (Some(&(begin, _)), _) => Time(base) + Span(begin.0),
-            (None, Some(period)) => Time(base) + period,
-            (None, None) => Time::NEVER,
-        };
-        (self.steps[next - 1].1, until)
+        (self.begins[next - 1].1, Time(until.0 - self.skipped.0))
+    }
+
+    /// When the value at `time` began; time zero if it was there from the start.
+    pub fn began(&self, time: Time) -> Time {
+        let (base, next) = self.place(time);
+        Time((base.0 + self.begins[next - 1].0.0).saturating_sub(self.skipped.0))
+    }
+
+    /// Where the round of `time` begins, counted from the steps' own start, and the step after the one that holds.
+    fn place(&self, time: Time) -> (Time, usize) {
+        let time = time + self.skipped;
+        let within = self.period.map_or(time.0, |period| time.0 % period.0);
+        let next = self.begins.partition_point(|&(begin, _)| begin.0 <= within);
+        (Time(time.0 - within), next)
     }
 
     /// What the steps repeat with.
@@ -89,9 +119,14 @@ impl<T: Copy> Steps<T> {
         self.period
     }
 
+    /// Every step of a period, from the steps' own start.
+    pub fn steps(&self) -> &[(Time, T)] {
+        &self.begins
+    }
+
     /// Every value, in order.
     pub fn values(&self) -> impl Iterator<Item = T> {
-        self.steps.iter().map(|&(_, value)| value)
+        self.begins.iter().map(|&(_, value)| value)
     }
 }
 
@@ -108,7 +143,7 @@ impl Redraws {
         if every == Span::ZERO {
             return Err(StepsError::ZeroInterval);
         }
-        Ok(Self { low, high, every, seed })
+        Ok(Self { low, high, every, finer: None, seed })
     }
 
     /// The value at `time`, and when the next draw replaces it.
@@ -119,12 +154,26 @@ impl Redraws {
             Some(width) => self.low + rng.below(width),
             None => rng.next_u64(),
         };
-        (value, Time(draw * self.every.0) + self.every)
+        let begin = draw * self.every.0;
+        let until = Time(begin) + self.every;
+        let Some(Finer { every, spread }) = self.finer else { return (value, until) };
+        let step = (time.0 - begin) / every.0;
+        let mut rng = Seed(self.seed.derive("redraw", draw)).stream("step", step);
+        let factor = MILLION - u64::from(spread) + rng.below(2 * u64::from(spread) + 1);
+        let value = u128::from(value) * u128::from(factor) / u128::from(MILLION);
+        (value as u64, until.min(Time(begin) + every * (step + 1)))
+    }
+
+    /// The same, with every draw changed while it holds.
+    #[must_use]
+    pub fn with_steps(self, finer: Option<Finer>) -> Self {
+        Self { finer, ..self }
     }
 
     /// The smallest value a draw can take.
     pub fn low(&self) -> u64 {
-        self.low
+        let spread = self.finer.map_or(0, |finer| u64::from(finer.spread));
+        (u128::from(self.low) * u128::from(MILLION - spread) / u128::from(MILLION)) as u64
     }
 }
 
@@ -156,6 +205,8 @@ impl fmt::Display for StepsError {
 
 impl std::error::Error for StepsError {}
 
+const MILLION: u64 = 1_000_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +231,20 @@ mod tests {
     }
 
     #[test]
+    fn steps_begun_later_are_the_same_steps_earlier() {
+        let steps = Steps::repeating(vec![(at(0), 'a'), (at(2), 'b')], Span(at(3).0)).unwrap();
+        for place in 0..7 {
+            let begun = steps.clone().begun_at(Span(at(place).0));
+            for second in 0..9 {
+                let (value, until) = steps.at(at(second + place));
+                assert_eq!(begun.at(at(second)), (value, Time(until.0 - at(place).0)));
+                let began = steps.began(at(second + place)).0.saturating_sub(at(place).0);
+                assert_eq!(begun.began(at(second)), Time(began));
+            }
+        }
+    }
+
+    #[test]
     fn steps_that_are_no_function_of_time_are_refused() {
         assert_eq!(Steps::<u8>::new(vec![]), Err(StepsError::Empty));
         assert_eq!(Steps::new(vec![(at(1), 0)]), Err(StepsError::LateStart(at(1))));
@@ -199,6 +264,26 @@ mod tests {
         assert!(forward.iter().all(|value| (5..=15).contains(value)));
         assert!(forward.chunks(2).all(|pair| pair[0] == pair[1]));
         assert!((5..=15).all(|value| forward.contains(&value)));
+    }
+
+    #[test]
+    fn a_draw_changes_in_steps_within_its_spread_and_begins_anew_with_the_next() {
+        let (every, low) = (Span::from_millis(100), 1_000_000);
+        let draws = Redraws::new(low, low, every, Seed(3)).unwrap();
+        let finer = Finer { every: Span::from_millis(40), spread: 250_000 };
+        let draws = draws.with_steps(Some(finer));
+        let mut values = Vec::new();
+        let mut time = Time(0);
+        for end in [40, 80, 100, 140, 180, 200, 240] {
+            let (value, until) = draws.at(time);
+            assert_eq!(until, Time(end * 1_000_000));
+            assert_eq!(draws.at(Time(until.0 - 1)), (value, until));
+            values.push(value);
+            time = until;
+        }
+        assert!(values.iter().all(|value| (750_000..=1_250_000).contains(value)), "{values:?}");
+        assert!(values.windows(2).all(|pair| pair[0] != pair[1]), "{values:?}");
+        assert_eq!(draws.low(), 750_000);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct TraceError {
 }
 
 /// What is wrong with a line of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Not one or more decimal digits.
     NotANumber,
@@ -63,6 +63,8 @@ pub enum Fault {
     Empty,
     /// The last timestamp is zero, so the trace would repeat without time passing.
     NoDuration,
+    /// Not this, which is allowed.
+    Not(String),
 }
 
 impl Trace {
@@ -125,6 +127,12 @@ impl Trace {
         Self { millis, period: end }
     }
 
+    /// With these opportunities, sorted, the last of them above zero.
+    pub(super) fn of_millis(millis: Vec<u32>) -> Self {
+        let period = millis.last().copied().unwrap_or(1).max(1);
+        Self { millis, period }
+    }
+
     /// In mahimahi's format.
     pub fn to_text(&self) -> String {
         use fmt::Write as _;
@@ -150,6 +158,20 @@ impl Trace {
         Span::from_millis(u64::from(self.period))
     }
 
+    /// The same trace, begun at its last opportunity up to this time in its period.
+    #[must_use]
+    pub fn begun_at(&self, place: Span) -> Self {
+        let place = (place.0 / NANOS_PER_MILLI % u64::from(self.period)) as u32;
+        let next = self.millis.partition_point(|&milli| milli <= place);
+        let Some(begin) = next.checked_sub(1).map(|last| self.millis[last]) else {
+            return self.clone();
+        };
+        let (before, after) = self.millis.split_at(next);
+        let after = after.iter().map(|milli| milli - begin);
+        let before = before.iter().map(|milli| milli + (self.period - begin));
+        Self { millis: after.chain(before).collect(), period: self.period }
+    }
+
     /// The rate at which a link with this trace can carry packets in the long run.
     pub fn mean_rate(&self) -> Rate {
         Rate::of(PACKET * self.millis.len() as u64, self.period())
@@ -173,7 +195,7 @@ fn read_line(text: &[u8], previous: u32) -> Result<u32, Fault> {
 }
 
 /// At most `length` characters of `bytes`, on one line whatever they hold.
-fn escape(bytes: &[u8], length: usize) -> String {
+pub(super) fn escape(bytes: &[u8], length: usize) -> String {
     let cut = &bytes[..bytes.len().min(length)];
     let text: String = String::from_utf8_lossy(cut).escape_debug().collect();
     if bytes.len() <= length && text.chars().count() <= length {
@@ -236,6 +258,7 @@ impl fmt::Display for TraceError {
             Fault::TooManyLines => write!(out, "allowed: at most {MAX_LINES} lines"),
             Fault::Empty => write!(out, "allowed: at least one line"),
             Fault::NoDuration => write!(out, "allowed: a last timestamp above 0"),
+            Fault::Not(allowed) => write!(out, "allowed: {allowed}"),
         }
     }
 }
@@ -267,10 +290,10 @@ const TICK_MILLIS: u32 = 20;
 const MAX_RELATIVE: f64 = 10.0;
 
 /// Longest quotation of a bad line in an error.
-const MAX_FOUND: usize = 40;
+pub(super) const MAX_FOUND: usize = 40;
 
 /// Longest quotation of an input's name in an error.
-const MAX_ORIGIN: usize = 4096;
+pub(super) const MAX_ORIGIN: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -319,6 +342,21 @@ mod tests {
             "lte.down:2: found \"x3\"; \
              allowed: one whole number of milliseconds per line, digits only"
         );
+    }
+
+    #[test]
+    fn a_trace_begun_later_has_its_opportunities_earlier() {
+        let trace = Trace::parse(b"2\n5\n5\n9\n10\n", "t").unwrap();
+        for (place, millis) in [
+            (0, [2, 5, 5, 9, 10]),
+            (1, [2, 5, 5, 9, 10]),
+            (2, [3, 3, 7, 8, 10]),
+            (8, [4, 5, 7, 10, 10]),
+        ] {
+            let begun = trace.begun_at(Span::from_millis(place));
+            assert_eq!((begun.millis(), begun.period()), (millis.as_slice(), trace.period()));
+            assert_eq!(begun, trace.begun_at(Span::from_millis(place + 10)));
+        }
     }
 
     #[test]

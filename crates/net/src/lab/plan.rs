@@ -360,7 +360,7 @@ fn pair(network: &NetworkPlan, plan: &ConnectionPlan, family: Family) -> Pair {
 fn fastest(link: &LinkPlan) -> Rate {
     match &link.rate {
         RatePlan::Constant(rate) => *rate,
-        RatePlan::Schedule(steps) => steps.iter().map(|step| step.1).max().unwrap_or(Rate(0)),
+        RatePlan::Schedule(steps) => steps.values().max().unwrap_or(Rate(0)),
         RatePlan::Random { high, .. } => *high,
         // Traces are of access links; more than this is read ahead in vain, not wrongly.
         RatePlan::Trace(_) => Rate(200_000_000),

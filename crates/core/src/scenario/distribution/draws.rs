@@ -1,16 +1,15 @@
 //! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
 use super::derived::{Derived, LET, ProductSpec, StepsSpec};
 use super::interval::{Interval, plain};
-use crate::rng::{Rng, Seed};
-use crate::scenario::check::MBPS_MAX;
-use crate::scenario::check::{number, steps};
+use super::traces::{TraceDraw, TraceSpec};
+use crate::rng::Seed;
+use crate::scenario::check::steps;
 use crate::scenario::pairs;
-use crate::sim::trace::{Cellular, OPPORTUNITY, Trace};
+use crate::sim::trace::{Cellular, Trace};
 use crate::toml_error::Fault;
-use crate::units::{Rate, Span};
+use crate::units::Span;
 use serde::Deserialize;
 use std::fmt::Write as _;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use toml::Value;
 
@@ -39,7 +38,7 @@ pub struct DrawSpec {
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     constant: Option<Value>,
     /// A random trace for a link.
-    trace: Option<TraceSpec>,
+    trace: Option<Box<TraceSpec>>,
     /// The product of other draws.
     product: Option<ProductSpec>,
     /// A schedule of steps.
@@ -47,30 +46,6 @@ pub struct DrawSpec {
     /// Further fields that get the same value.
     #[serde(default)]
     also: Vec<String>,
-}
-
-/// A random trace; each property is a number, a pair (uniform between), or `{ log_uniform = pair }`.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct TraceSpec {
-    /// Mean rate.
-    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))]
-    mean_mbps: Value,
-    /// Length; the trace then repeats.
-    seconds: f64,
-    /// Change of the rate in a second, relative to its mean.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    volatility: Option<Value>,
-    /// How fast the rate returns to its mean, per second.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    reversion: Option<Value>,
-    /// Outages in a second.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    outages_per_s: Option<Value>,
-    /// Length of an outage.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
-    outage_ms: Option<Value>,
 }
 
 /// A checked draw.
@@ -91,18 +66,8 @@ enum Kind {
     Integer(i64, i64),
     LogInteger(i64, i64),
     Choice(Vec<Value>),
-    Trace(TraceDraw),
+    Trace(Box<TraceDraw>),
     Derived(Box<Derived>),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct TraceDraw {
-    duration: Span,
-    mean_mbps: Interval,
-    volatility: Interval,
-    reversion: Interval,
-    outages_per_second: Interval,
-    outage_ms: Interval,
 }
 
 /// A value for a field, and the trace behind it if it names one.
@@ -198,10 +163,8 @@ impl Draw {
             Kind::Choice(values) => values[rng.below(values.len() as u64) as usize].clone(),
             Kind::Derived(derived) => derived.factors(&mut rng),
             Kind::Trace(draw) => {
-                let model = draw.model(&mut rng);
-                let own = rng.next_u64();
-                let trace = Arc::new(Trace::generate(&model, Seed(own)));
-                return (Value::String(format!("{own:016x}.trace")), Some(trace));
+                let (own, trace) = draw.draw(&mut rng);
+                return (Value::String(format!("{own:016x}.trace")), Some(Arc::new(trace)));
             }
         };
         (value, None)
@@ -257,68 +220,7 @@ impl DrawSpec {
             return Ok(Kind::Derived(Box::new(steps.check(&field("steps"))?)));
         }
         let spec = self.trace.as_ref().expect("one of nine kinds is given");
-        Ok(Kind::Trace(spec.check(&field("trace"))?))
-    }
-}
-
-impl TraceSpec {
-    fn check(&self, here: &str) -> Result<TraceDraw, Fault> {
-        let interval =
-            |name: &str, value: Option<&Value>, default: f64, allowed: RangeInclusive<f64>| {
-                let field = format!("{here}.{name}");
-                let found = match value {
-                    None => Interval { low: default, high: default, log: false },
-                    Some(value) => Interval::read(&field, value)?,
-                };
-                number(&field, found.low, allowed.clone())?;
-                number(&field, found.high, allowed)?;
-                Ok(found)
-            };
-        number(&format!("{here}.seconds"), self.seconds, 1.0..=TRACE_SECONDS_MAX)?;
-        let usual = Cellular::default();
-        let mean_mbps = interval("mean_mbps", Some(&self.mean_mbps), 0.0, 1e-3..=MBPS_MAX)?;
-        let max = Rate::from_mbps(mean_mbps.high).bytes_in(Span::from_secs_f64(self.seconds)).0
-            / OPPORTUNITY.0;
-        if max > OPPORTUNITIES_MAX {
-            let allowed = format!(
-                "so much that a trace of {} s has at most {OPPORTUNITIES_MAX} packets",
-                self.seconds
-            );
-            return Err(Fault::new(&format!("{here}.mean_mbps"), mean_mbps.high, allowed));
-        }
-        let outage_ms = usual.outage.as_secs_f64() * 1e3;
-        let outages = usual.outages_per_second;
-        Ok(TraceDraw {
-            duration: Span::from_secs_f64(self.seconds),
-            mean_mbps,
-            volatility: interval(
-                "volatility",
-                self.volatility.as_ref(),
-                usual.volatility,
-                UNIT_TEN,
-            )?,
-            reversion: interval("reversion", self.reversion.as_ref(), usual.reversion, UNIT_TEN)?,
-            outages_per_second: interval(
-                "outages_per_s",
-                self.outages_per_s.as_ref(),
-                outages,
-                UNIT_TEN,
-            )?,
-            outage_ms: interval("outage_ms", self.outage_ms.as_ref(), outage_ms, 0.0..=1e5)?,
-        })
-    }
-}
-
-impl TraceDraw {
-    fn model(&self, rng: &mut Rng) -> Cellular {
-        Cellular {
-            duration: self.duration,
-            mean: Rate::from_mbps(self.mean_mbps.value(rng)),
-            volatility: self.volatility.value(rng),
-            reversion: self.reversion.value(rng),
-            outages_per_second: self.outages_per_second.value(rng),
-            outage: Span::from_secs_f64(self.outage_ms.value(rng) / 1e3),
-        }
+        Ok(Kind::Trace(Box::new(spec.check(&field("trace"))?)))
     }
 }
 
@@ -346,12 +248,3 @@ fn label(place: &[String]) -> String {
     }
     text
 }
-
-/// Longest drawn trace: an hour.
-const TRACE_SECONDS_MAX: f64 = 3600.0;
-
-/// Most packets of a drawn trace: 16 MB, drawn in some 50 ms.
-const OPPORTUNITIES_MAX: u64 = 4_000_000;
-
-/// Volatility and reversion: beyond ten per second the generator's ticks of 20 ms are too long.
-const UNIT_TEN: RangeInclusive<f64> = 0.0..=10.0;

@@ -7,8 +7,9 @@ use crate::scenario::ScenarioSpec;
 use crate::scenario::check::put;
 use crate::scenario::files::Files;
 use crate::scenario::network::{self};
+use crate::scenario::recorded::RecordedSpec;
 use crate::sim::plan::NetworkPlan;
-use crate::sim::trace::Trace;
+use crate::sim::series::Recorded;
 use crate::toml_error;
 use crate::toml_error::Fault;
 use serde::Deserialize;
@@ -38,7 +39,7 @@ pub(super) struct Entry {
     pub(super) derived: Vec<Dependent>,
     pub(super) limits: Vec<Limit>,
     /// What its files hold, whichever values are drawn.
-    pub(super) traces: Vec<(String, Arc<Trace>)>,
+    pub(super) recordings: Vec<(RecordedSpec, Recorded)>,
     pub(super) contents: Vec<(FileReader, Content)>,
     pub(super) source: Source,
 }
@@ -73,7 +74,7 @@ pub(super) struct Limit {
 impl Entry {
     /// Gives the files read when parsing.
     pub(super) fn lend(&self, files: &mut Files) {
-        files.traces.clone_from(&self.traces);
+        files.recordings.clone_from(&self.recordings);
         files.contents.clone_from(&self.contents);
     }
 
@@ -86,7 +87,8 @@ impl Entry {
         let spec = self.spec(values)?;
         for (value, trace) in values {
             if let (Value::String(name), Some(trace)) = (value, trace) {
-                files.traces.push((name.clone(), Arc::clone(trace)));
+                let recorded = Recorded::Opportunities(Arc::clone(trace));
+                files.recordings.push((RecordedSpec::named(name), recorded));
             }
         }
         let network = network::resolve(&spec, files)?;
@@ -188,6 +190,9 @@ pub(super) fn checked_limits(
     field: &str,
     specs: &[LimitSpec],
 ) -> Result<Vec<Limit>, Fault> {
+    if specs.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut limits = Vec::new();
     for (index, spec) in specs.iter().enumerate() {
         let here = format!("{field}[{index}]");

@@ -10,8 +10,10 @@ use crate::scenario::check::duplicate;
 use crate::scenario::check::number;
 use crate::scenario::files::Files;
 use crate::scenario::network::count_flows;
+use crate::scenario::recorded::RecordedSpec;
 use crate::scenario::{ScenarioError, ScenarioSpec};
 use crate::sim::plan::{ConnectionPlan, NetworkPlan};
+use crate::sim::series::Recorded;
 use crate::toml_error;
 use crate::toml_error::Fault;
 use serde::Deserialize;
@@ -170,7 +172,7 @@ impl Reader<'_> {
         self.check_targets(&draws)?;
         let derived =
             order(&draws).map_err(|(index, fault)| self.fail_at(&draws[index].place, &fault))?;
-        let (traces, contents, limits) = (Vec::new(), Vec::new(), Vec::new());
+        let (recordings, contents, limits) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Entry {
             name,
             class: 0,
@@ -180,7 +182,7 @@ impl Reader<'_> {
             draws,
             derived,
             limits,
-            traces,
+            recordings,
             contents,
             source,
         })
@@ -287,13 +289,13 @@ impl Reader<'_> {
             let values = entry.complete(combined(&ends, combination));
             let mut files = Files::new(load);
             entry.lend(&mut files);
-            let known = files.traces.len();
+            let known = files.recordings.len();
             let resolved =
                 entry.resolve(&values, &mut files).map_err(|fault| self.refused(entry, &fault))?;
-            let found = files.traces.split_off(known).into_iter();
+            let found = files.recordings.split_off(known).into_iter();
             let found: Vec<_> = found.filter(|found| !is_drawn(found, &values)).collect();
             entry.contents = files.contents;
-            entry.traces.extend(found);
+            entry.recordings.extend(found);
             agents = agents.max(self.learning(index, &resolved.0, &resolved.1, learners)?);
         }
         Ok(agents)
@@ -450,7 +452,8 @@ fn point(value: &Value) -> Option<(f64, f64)> {
 }
 
 /// Whether a trace is one of those drawn, which are not files.
-fn is_drawn((_, trace): &(String, Arc<crate::sim::trace::Trace>), values: &[Drawn]) -> bool {
+fn is_drawn((_, found): &(RecordedSpec, Recorded), values: &[Drawn]) -> bool {
+    let Recorded::Opportunities(trace) = found else { return false };
     values.iter().any(|(_, drawn)| drawn.as_ref().is_some_and(|drawn| Arc::ptr_eq(drawn, trace)))
 }
 
@@ -470,11 +473,13 @@ fn move_files(table: &mut Table, folder: &str) {
     ] {
         for link in links {
             let link = table.get_mut(topology).and_then(|value| value.get_mut(link));
-            link.and_then(|link| link.get_mut("trace")).map(moved);
+            if let Some(link) = link {
+                recorded_files(link, &moved);
+            }
         }
     }
     for link in list_of(table, "link") {
-        link.get_mut("trace").map(moved);
+        recorded_files(link, &moved);
     }
     for flow in list_of(table, "flow") {
         let controller = flow.get("controller").and_then(Value::as_str).unwrap_or_default();
@@ -482,6 +487,16 @@ fn move_files(table: &mut Table, folder: &str) {
         for setting in settings.iter().filter(|setting| setting.kind.is_file()) {
             flow.get_mut("params").and_then(|params| params.get_mut(setting.name)).map(moved);
         }
+    }
+}
+
+/// Shows the names of the files of a link's recordings.
+fn recorded_files(link: &mut Value, each: &dyn Fn(&mut Value)) {
+    for field in ["trace", "delay_trace"] {
+        match link.get_mut(field) {
+            Some(Value::Table(table)) => table.get_mut("file").map(each),
+            other => other.map(each),
+        };
     }
 }
 
@@ -520,8 +535,8 @@ fn digest(text: &str, entries: &[Entry]) -> u64 {
         if let Source::File(_, text) = &entry.source {
             hash = fnv1a(hash, text.as_bytes());
         }
-        for (_, trace) in &entry.traces {
-            hash = fnv1a(hash, &trace.digest().to_le_bytes());
+        for (_, recorded) in &entry.recordings {
+            hash = fnv1a(hash, &recorded.digest().to_le_bytes());
         }
         for (_, content) in &entry.contents {
             hash = fnv1a(hash, &content.digest.to_le_bytes());

@@ -6,18 +6,20 @@ mod draws;
 mod entry;
 mod file;
 mod interval;
+mod traces;
 
 #[cfg(feature = "schema")]
 pub use file::FileSpec;
 pub use file::fits;
 
 use super::files::Files;
+use super::portable::links;
+use super::recorded::RecordedSpec;
+use super::spec::LinkSpec;
 use super::{Scenario, ScenarioError};
 use crate::rng::Seed;
-use crate::sim::plan::RatePlan;
 use crate::toml_error::Fault;
 use entry::{Entry, weight_at};
-use std::sync::Arc;
 
 /// A checked distribution of scenarios.
 #[derive(Clone, Debug)]
@@ -64,15 +66,15 @@ impl Distribution {
         };
         let (mut spec, network) = entry.resolve(&drawn, &mut files).map_err(fail)?;
         spec.name = Some(format!("{}-{}", entry.name, seed.0));
-        let mut traces = files.traces;
-        traces.retain(|(_, trace)| {
-            network
-                .links
-                .iter()
-                .any(|link| matches!(&link.rate, RatePlan::Trace(used) if Arc::ptr_eq(used, trace)))
-        });
+        let mut recordings = files.recordings;
+        let named = |link: &LinkSpec| {
+            let rate = link.trace.as_ref().map(|trace| trace.table().whole());
+            [rate, link.delay_trace.as_ref().map(RecordedSpec::whole)]
+        };
+        let used: Vec<_> = links(&mut spec).flat_map(|link| named(link)).flatten().collect();
+        recordings.retain(|(own, _)| used.contains(own));
         let (origin, text) = (self.origin.clone(), String::new());
-        Ok((Scenario { spec, network, origin, text, traces }, entry.class))
+        Ok((Scenario { spec, network, origin, text, recordings }, entry.class))
     }
 
     /// Place among [`classes`](Self::classes) of the scenario that [`draw`](Self::draw) draws.

@@ -4,6 +4,7 @@ use crate::controllers::lp_tcp::Policy;
 use crate::coupled;
 use crate::params::{FILE_BYTES_MAX, Params};
 use crate::policy::grown::Arrays;
+use std::sync::Arc;
 
 /// Every kind of thing that a file can say.
 const RICH: &str = r#"

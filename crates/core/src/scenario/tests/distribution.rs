@@ -2,6 +2,7 @@
 #![allow(clippy::float_cmp)] // exact: ends, and values that are computed alike
 use super::super::{Distribution, Scenario, fits};
 use crate::rng::Seed;
+use crate::scenario::TraceSpec;
 use crate::sim::plan::QueueSpec;
 use crate::sim::plan::{LinkPlan, RatePlan};
 use crate::units::Rate;
@@ -218,7 +219,7 @@ fn a_drawn_trace_is_one_of_its_own_and_travels_with_the_scenario() {
         let drawn = distribution.draw(Seed(seed), 0.0).unwrap();
         let RatePlan::Trace(trace) = &bottleneck(&drawn).rate else { panic!("a trace was drawn") };
         assert!((1.9..21.0).contains(&trace.mean_rate().as_mbps()), "{}", trace.mean_rate());
-        assert_eq!(drawn.traces.len(), 1, "the stand-in for the ends is not among them");
+        assert_eq!(drawn.recordings.len(), 1, "the stand-in for the ends is not among them");
         let (text, traces) = drawn.portable(&str::to_owned);
         let mut load = |name: &str, _| {
             let found = traces.iter().find(|(known, _)| known == name);
@@ -244,7 +245,8 @@ flow = [{}]
     });
     let drawn = distribution.unwrap().draw(Seed(1), 0.0).unwrap();
     assert_eq!(asked, ["../nets/s.toml", "../nets/a.trace"]);
-    assert_eq!(drawn.spec.dumbbell.unwrap().bottleneck.trace.unwrap(), "../nets/a.trace");
+    let trace = drawn.spec.dumbbell.unwrap().bottleneck.trace.unwrap();
+    assert_eq!(trace, TraceSpec::File("../nets/a.trace".to_owned()));
     assert_eq!(drawn.spec.name.unwrap(), "s-1");
 }
 

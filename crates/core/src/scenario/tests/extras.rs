@@ -67,6 +67,33 @@ fn handovers_say_what_no_other_field_says() {
         alone("low_mbps = 5, outage_ms = 15000"),
         "s.toml:5: dumbbell.bottleneck.handover.outage_ms = 15000: allowed is a number in [0, 14985]"
     );
+    for (fields, message) in [
+        ("loss = 2", "handover.loss = 2: allowed is a number in [0, 1]"),
+        (
+            "loss = 1, loss_ms = 15000",
+            "handover.loss_ms = 15000: allowed is a number in [0, 14985]",
+        ),
+        ("rate_spread = 0.1", "handover.rate_spread = 0.1: allowed is 0 without step_ms"),
+        (
+            "step_ms = 100, delay_spread = 1",
+            "handover.delay_spread = 1: allowed is a number in [0, 0.99]",
+        ),
+        ("step_ms = 0", "handover.step_ms = 0: allowed is a number in [1, 10000000]"),
+    ] {
+        let found = alone(&format!("low_mbps = 5, {fields}"));
+        assert_eq!(found.replace("s.toml:5: dumbbell.bottleneck.", ""), message, "{fields}");
+    }
+    let lossy = handover.replace("high_ms = 60", "high_ms = 60, loss = 0.1");
+    let beside = |loss: &str| refused("rate_mbps = 10", &format!("{lossy}\n{loss}"));
+    assert_eq!(
+        beside("loss = { kind = \"gilbert_elliott\", good_to_bad = 0.1, bad_to_good = 0.1 }"),
+        "s.toml:6: dumbbell.bottleneck.loss = given: allowed is absent, or bernoulli at all times, beside \
+         handover.loss"
+    );
+    assert_eq!(
+        beside("loss_schedule = [[0, 0.1]]"),
+        "s.toml:6: dumbbell.bottleneck.loss_schedule = given: allowed is absent beside handover.loss"
+    );
 }
 
 #[test]

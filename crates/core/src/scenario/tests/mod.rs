@@ -11,6 +11,7 @@ mod distribution;
 mod dumbbell;
 mod extras;
 mod mptcp;
+mod recorded;
 
 const DUMBBELL: &str = "duration_s = 10.0
 [dumbbell]
@@ -402,7 +403,7 @@ fn a_link_has_one_rate_and_one_delay() {
     assert_eq!(
         refused_free("rate_mbps = 10", "rate_mbps = 10\ndelay_ms = 1\ndelay_schedule = [[0, 5]]"),
         "s.toml:6: link[0].delay_schedule = delay_ms and delay_schedule: allowed is at most one of \
-         delay_ms, delay_schedule, delay_random"
+         delay_ms, delay_schedule, delay_random, delay_trace"
     );
     assert_eq!(
         refused("rate_mbps = 10", "rate_mbps = 10\ndelay_ms = 5"),
@@ -411,7 +412,7 @@ fn a_link_has_one_rate_and_one_delay() {
     assert_eq!(
         refused("rtt_ms = 100", "rtt_ms = 100\nreverse_varies = true"),
         "s.toml:4: dumbbell.reverse_varies = true: allowed is false unless the bottleneck has \
-         delay_random or handover, and neither rtt_ms nor reverse_delay_ms is given"
+         delay_random, delay_trace or handover, and neither rtt_ms nor reverse_delay_ms is given"
     );
 }
 

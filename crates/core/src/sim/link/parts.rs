@@ -19,7 +19,7 @@ use crate::sim::queues::step::Step;
 use crate::sim::remark::Remark;
 use crate::sim::retransmit::Retransmit;
 use crate::sim::service::{Outages, Service};
-use crate::sim::steps::Steps;
+use crate::sim::steps::{Redraws, Steps};
 use crate::units::{Bytes, Span, Time};
 
 /// A typical full packet.
@@ -60,11 +60,10 @@ pub(super) fn extras(plan: &LinkPlan, rng: &dyn Fn(&str) -> Rng) -> Option<Box<E
 pub(super) fn service(plan: &LinkPlan, seed: Seed) -> Service {
     let service = match &plan.rate {
         RatePlan::Constant(rate) => Service::constant(*rate),
-        RatePlan::Schedule(steps) => {
-            Service::schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
-        }
-        RatePlan::Random { low, high, every } => {
-            Service::random(*low, *high, *every, seed).expect("the scenario's range is checked")
+        RatePlan::Schedule(steps) => Service::schedule(steps.clone()),
+        RatePlan::Random { low, high, every, finer } => {
+            let draws = Redraws::new(low.0, high.0, *every, seed);
+            Service::drawn(draws.expect("the scenario's range is checked").with_steps(*finer))
         }
         RatePlan::Trace(trace) => Service::trace(std::sync::Arc::clone(trace)),
     };
@@ -84,11 +83,10 @@ pub(super) fn delay(plan: &LinkPlan, seed: Seed) -> Delay {
             rng: seed.stream("jitter", 0),
         }),
         DelayPlan::Constant(span) => Delay::Constant(*span),
-        DelayPlan::Schedule(steps) => {
-            Delay::Schedule(Steps::new(steps.clone()).expect("the scenario's steps are checked"))
-        }
-        DelayPlan::Random { low, high, every } => {
-            Delay::random(*low, *high, *every, seed).expect("the scenario's range is checked")
+        DelayPlan::Schedule(steps) => Delay::Schedule(steps.clone()),
+        DelayPlan::Random { low, high, every, finer } => {
+            let draws = Redraws::new(low.0, high.0, *every, seed);
+            Delay::drawn(draws.expect("the scenario's range is checked").with_steps(*finer))
         }
     }
 }

@@ -94,6 +94,49 @@ fn at_a_handover_rate_and_delay_change_together_and_nothing_passes() {
     assert!(flow.rtt_mean_ms > flow.base_rtt_ms + 5.0, "{flow:?}");
 }
 
+#[test]
+fn between_handovers_rate_and_delay_change_at_the_same_times() {
+    let network = network(&dumbbell_of(
+        "handover = { every_s = 5, low_mbps = 10, high_mbps = 10, low_ms = 20, high_ms = 20, step_ms = 250, \
+         rate_spread = 0.5, delay_spread = 0.25 }",
+    ));
+    let link = Link::new(&network.links[0], 0, Seed(7), Span::ZERO);
+    let at = |step: u64, part: u64| Time(step * 250_000_000 + part);
+    let steps = (0..80).map(|step| {
+        let rate = link.capacity(at(step, 0), at(step + 1, 0)).0 as f64 * 8.0 / 250_000.0;
+        let delay = link.propagation(at(step, 0));
+        assert_eq!(delay, link.propagation(at(step, 249_999_999)), "it holds for a step");
+        (rate, delay.as_millis_f64())
+    });
+    let steps: Vec<(f64, f64)> = steps.collect();
+    assert!(
+        steps.iter().all(|step| (4.99..15.01).contains(&step.0) && (15.0..=25.0).contains(&step.1))
+    );
+    let differ = |one: f64, other: f64| (one - other).abs() > 1e-6;
+    let both = |pair: &[(f64, f64)]| differ(pair[0].0, pair[1].0) && differ(pair[0].1, pair[1].1);
+    assert!(steps.windows(2).all(both));
+    assert!(steps.iter().any(|step| step.0 > 13.0) && steps.iter().any(|step| step.0 < 7.0));
+}
+
+#[test]
+fn packets_are_lost_at_handovers_and_at_no_other_time() {
+    let cbr = "traffic = { kind = \"cbr\", rate_mbps = 1, packet_bytes = 1000 }";
+    let lost = |fields: &str| {
+        let handover = "every_s = 5, low_mbps = 10, high_mbps = 20, low_ms = 10, high_ms = 10, outage_ms = 100";
+        let link = dumbbell_of(&format!("handover = {{ {handover}{fields} }}"));
+        outcome(&format!("{link}{cbr}\n")).links[0].random_losses
+    };
+    assert_eq!(lost(""), 0);
+    // 125 packets a second, three handovers, each of them 0.1 s without and 0.1 s with service.
+    assert!(
+        (70..=80).contains(&lost(", loss = 1, loss_ms = 100")),
+        "{}",
+        lost(", loss = 1, loss_ms = 100")
+    );
+    let half = lost(", loss = 0.5, loss_ms = 100");
+    assert!((20..=55).contains(&half), "{half}");
+}
+
 /// A dumbbell whose reverse direction varies as its bottleneck.
 fn dumbbell_of(bottleneck: &str) -> String {
     format!(

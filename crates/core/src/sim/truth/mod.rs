@@ -432,13 +432,11 @@ fn expected_loss(link: &LinkPlan, at: Time) -> f64 {
 fn last_rate_change(link: &LinkPlan, until: Time) -> Option<Time> {
     let of_rate = match &link.rate {
         RatePlan::Constant(_) => None,
-        RatePlan::Schedule(steps) => {
-            let changes = steps.iter().skip(1).map(|step| step.0);
-            changes.take_while(|at| *at <= until).last()
-        }
-        RatePlan::Random { every, .. } => {
-            let at = until.0 - until.0 % every.0.max(1);
-            (at > 0).then_some(Time(at))
+        RatePlan::Schedule(steps) => Some(steps.began(until)).filter(|&at| at > Time(0)),
+        RatePlan::Random { every, finer, .. } => {
+            let within = until.0 % every.0.max(1);
+            let step = finer.map_or(0, |finer| within - within % finer.every.0.max(1));
+            Some(Time(until.0 - within + step)).filter(|&at| at > Time(0))
         }
         RatePlan::Trace(_) => Some(until),
     };
