@@ -22,6 +22,7 @@ struct ackademy_controller {
    * Then the controller runs again, from the state before. */
   struct state before;
   ackademy_ack ack;
+  bool has_ack;
   u32 losses; /* packets that `ack` showed to be lost */
 };
 
@@ -64,6 +65,9 @@ static u32 packets(const ackademy_controller *c, u64 bytes) {
   return min(bytes / c->mss + (bytes % c->mss > 0), (u64)PACKETS_MAX);
 }
 
+/* No longer than Linux's longest time-out: controllers multiply it in 32 bits. */
+static u32 micros(u64 ns) { return min(ns / 1000, (u64)(120 * USEC_PER_SEC)); }
+
 /* The clocks of a kernel that has run for a while: 0 means `never` to some controllers. */
 static void enter(ackademy_controller *c, u64 now) {
   const u64 us = now / 1000 + 1000 * USEC_PER_SEC;
@@ -71,6 +75,7 @@ static void enter(ackademy_controller *c, u64 now) {
   c->is.clock.jiffies = us / (USEC_PER_SEC / HZ);
   c->is.tp.tcp_mstamp = us;
   c->is.tp.tcp_clock_cache = c->is.tp.tcp_wstamp_ns = us * NSEC_PER_USEC; /* nothing waits in the host */
+  c->is.tp.snd_cwnd = max(c->is.tp.snd_cwnd, 1u); /* the kernel warns of 0, and some divide by it */
 }
 
 static void set_state(ackademy_controller *c, u8 state) {
@@ -118,7 +123,7 @@ static struct rate_sample sample(ackademy_controller *c, const ackademy_ack *ack
     const double us = 8e6 * ack->delivered_since / ack->delivery_rate + 0.5;
     rs.interval_us = us < 1 ? 1 : us > 1e12 ? 1000000000000 : (long)us;
   }
-  if (ack->rtt) rs.rtt_us = min(ack->rtt / 1000, (u64)INT32_MAX);
+  if (ack->rtt) rs.rtt_us = micros(ack->rtt);
   rs.losses = c->losses;
   rs.prior_in_flight = packets(c, ack->prior_inflight);
   rs.is_app_limited = ack->app_limited || (ack->sent_at >= c->is.limited_from && ack->sent_at < c->is.limited_until);
@@ -133,8 +138,8 @@ static void deliver(ackademy_controller *c, const ackademy_ack *ack) {
   tp->packets_out = packets(c, ack->inflight);
   tp->max_packets_out = packets(c, ack->prior_inflight);
   tp->is_cwnd_limited = ack->cwnd_limited;
-  tp->srtt_us = (ack->srtt / 1000) << 3;
-  if (ack->min_rtt) minmax_reset(&tp->rtt_min, 0, ack->min_rtt / 1000);
+  tp->srtt_us = micros(ack->srtt) << 3;
+  if (ack->min_rtt) minmax_reset(&tp->rtt_min, 0, micros(ack->min_rtt));
 }
 
 /* The end of tcp_ack: samples, state, window. */
@@ -145,7 +150,7 @@ static void acknowledge(ackademy_controller *c, const ackademy_ack *ack) {
   deliver(c, ack);
   const u32 acked = min(tp->delivered - before_it, PACKETS_MAX);
   if (c->ops->pkts_acked) {
-    const struct ack_sample one = {acked, ack->rtt ? (s32)min(ack->rtt / 1000, (u64)INT32_MAX) : -1, packets(c, ack->prior_inflight)};
+    const struct ack_sample one = {acked, ack->rtt ? (s32)micros(ack->rtt) : -1, packets(c, ack->prior_inflight)};
     c->ops->pkts_acked(&tp->sk, &one);
   }
   const bool repaired = tp->icsk.icsk_ca_state == TCP_CA_Loss ? c->is.delivered_bytes >= c->is.repaired_at : true;
@@ -172,6 +177,7 @@ int ackademy_on_ack(ackademy_controller *c, u32 subflow, const ackademy_ack *ack
   if (!c || subflow || !ack) return ACKADEMY_BAD_ARGUMENT;
   c->before = c->is;
   c->ack = *ack;
+  c->has_ack = true;
   c->losses = 0;
   acknowledge(c, ack);
   return answer(c, to);
@@ -223,7 +229,8 @@ static void restart(ackademy_controller *c) {
 
 int ackademy_on_loss(ackademy_controller *c, u32 subflow, const ackademy_loss *loss, ackademy_answer *to) {
   if (!c || subflow || !loss || loss->kind > ACKADEMY_TIMEOUT_AGAIN) return ACKADEMY_BAD_ARGUMENT;
-  const bool by_ack = loss->now == c->ack.now && (loss->kind == ACKADEMY_GAP || loss->kind == ACKADEMY_MORE);
+  const bool is_new = loss->kind == ACKADEMY_GAP || loss->kind == ACKADEMY_MORE;
+  const bool by_ack = c->has_ack && loss->now == c->ack.now && is_new;
   if (by_ack) c->is = c->before;
   enter(c, loss->now);
   const u32 lost_before = c->is.tp.lost;
@@ -287,7 +294,6 @@ ackademy_controller *ackademy_new(const char *name, const char *settings, const 
   c->is.clock.random = flow->seed;
   c->initial_cwnd = tp->snd_cwnd = packets(c, flow->initial_cwnd);
   c->is.limited_from = UINT64_MAX;
-  c->ack.now = UINT64_MAX;
   tp->snd_cwnd_clamp = PACKETS_MAX;
   tp->snd_ssthresh = min(flow->initial_ssthresh / flow->mss, (u64)TCP_INFINITE_SSTHRESH);
   tp->sk.sk_max_pacing_rate = ~0ul;

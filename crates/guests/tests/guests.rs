@@ -10,8 +10,9 @@ use ackademy::scenario::Scenario;
 use ackademy::sim::record::{FlowRow, Outcome};
 use ackademy::sim::{self, Sim};
 use ackademy::units::{Bytes, Rate, Span, Time};
-use ackademy_guests::{Guest, Library};
+use ackademy_guests::{Guest, Library, abi};
 use proptest::prelude::*;
+use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -96,6 +97,26 @@ fn built() -> Vec<(&'static str, String, Arc<Library>)> {
     let lacking = if found.is_empty() { vec!["`make guests`".to_owned()] } else { Vec::new() };
     require::has("guests", &lacking);
     found
+}
+
+/// That the fields of a record are where the C library has them.
+macro_rules! same_places {
+    ($record:ident { $($field:ident),* }) => {
+        assert_eq!(size_of::<abi::$record>(), size_of::<ackademy_ffi::$record>());
+        $(assert_eq!(
+            offset_of!(abi::$record, $field),
+            offset_of!(ackademy_ffi::$record, $field),
+            stringify!($field)
+        );)*
+    };
+}
+
+#[test]
+fn the_records_and_the_number_of_the_abi_are_the_c_librarys() {
+    assert_eq!(abi::ABI, ackademy_ffi::ABI);
+    assert_eq!((abi::OK, abi::HOLD), (ackademy_ffi::OK, ackademy_ffi::HOLD));
+    same_places!(Flow { mss, initial_cwnd, initial_ssthresh, paces, start, seed });
+    same_places!(Answer { cwnd, pacing_rate, ssthresh, timer });
 }
 
 #[test]
@@ -213,7 +234,7 @@ fn a_built_cubic_lowers_its_window_for_a_loss_and_closes_it_for_a_time_out() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn no_sequence_of_records_breaks_a_built_guest(
