@@ -76,3 +76,14 @@ fn datagrams_that_nobody_carries_are_sent_again_and_nothing_is_delivered() {
     assert!(sent > 2, "{sent} datagrams: the first is repeated");
     assert_eq!(quic.finish().flows[0].goodput_bytes, 0);
 }
+
+#[test]
+fn datagrams_at_a_constant_rate_are_carried_with_their_size() {
+    let text = "duration_s = 5\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 100 }\n[[flow]]\ncontroller = \"cubic\"\n\
+         stop_s = 4\ntraffic = { kind = \"cbr\", rate_mbps = 2, packet_bytes = 500 }\n";
+    let scenario = Scenario::parse(text, "test").expect("a scenario");
+    let outcome = carried(&scenario, Span::from_millis(10), Span(1)).finish();
+    let row = &outcome.flows[0];
+    assert!(row.sent_packets.abs_diff(2000) <= 1, "{row:?}");
+    assert_eq!((row.received_packets, row.goodput_bytes), (row.sent_packets, row.sent_bytes));
+}

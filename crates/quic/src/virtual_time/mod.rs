@@ -239,7 +239,10 @@ impl Quic {
             return;
         };
         datagrams.sent += 1;
-        let payload = Payload { bytes: BytesMut::new(), ecn: None };
+        // The scenario's network carries the size alone.
+        let size = if self.outgoing.is_some() { datagrams.size as usize } else { 0 };
+        let bytes = BytesMut::zeroed(size.saturating_sub(plan::HEADER_BYTES as usize));
+        let payload = Payload { bytes, ecn: None };
         let packet = Packet {
             flow: flow.first_row,
             size: datagrams.size,
@@ -251,7 +254,10 @@ impl Quic {
         };
         self.net.schedule(now + datagrams.every, Event::Datagram(index));
         self.wire.book_sent(now, &packet);
-        self.net.enter(packet, &mut self.wire);
+        match &mut self.outgoing {
+            Some(outgoing) => outgoing.push(packet),
+            None => self.net.enter(packet, &mut self.wire),
+        }
     }
 
     fn receive(&mut self, packet: &Packet) {
