@@ -239,7 +239,16 @@ impl Quic {
             return;
         };
         datagrams.sent += 1;
-        let payload = Payload { bytes: BytesMut::new(), ecn: None };
+        // The simulator's network needs no content.
+        let content = u64::from(datagrams.size).saturating_sub(plan::HEADER_BYTES) as usize;
+        let payload = Payload {
+            bytes: BytesMut::zeroed(if self.outgoing.is_some() { content } else { 0 }),
+            ecn: match datagrams.ect {
+                Ect::Not => None,
+                Ect::Zero => Some(EcnCodepoint::Ect0),
+                Ect::One => Some(EcnCodepoint::Ect1),
+            },
+        };
         let packet = Packet {
             flow: flow.first_row,
             size: datagrams.size,
@@ -251,7 +260,10 @@ impl Quic {
         };
         self.net.schedule(now + datagrams.every, Event::Datagram(index));
         self.wire.book_sent(now, &packet);
-        self.net.enter(packet, &mut self.wire);
+        match &mut self.outgoing {
+            Some(outgoing) => outgoing.push(packet),
+            None => self.net.enter(packet, &mut self.wire),
+        }
     }
 
     fn receive(&mut self, packet: &Packet) {
