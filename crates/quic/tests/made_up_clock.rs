@@ -65,6 +65,21 @@ fn a_transfer_takes_as_long_as_in_virtual_time() {
 }
 
 #[test]
+fn datagrams_at_a_constant_rate_are_handed_over_whole() {
+    let text = "duration_s = 2\n[dumbbell]\nrtt_ms = 20\nbottleneck = { rate_mbps = 100 }\n[[flow]]\n\
+                traffic = { kind = \"cbr\", rate_mbps = 1, packet_bytes = 1000 }\n";
+    let scenario = Scenario::parse(text, "test").expect("a scenario");
+    let expected = &run(&scenario.network, Seed(1)).expect("a run").flows[0];
+    let found = &carried(&scenario, Span::from_millis(10), Span(1)).finish().flows[0];
+    assert_eq!(
+        (found.sent_packets, found.sent_bytes),
+        (expected.sent_packets, expected.sent_bytes)
+    );
+    assert_eq!(found.delivered_bytes, 1000 * found.received_packets);
+    assert!(found.received_packets.abs_diff(expected.received_packets) <= 1, "{found:?}");
+}
+
+#[test]
 fn datagrams_that_nobody_carries_are_sent_again_and_nothing_is_delivered() {
     let scenario = transfer("cubic", 10.0, 10_000);
     let mut quic = Quic::new(&scenario.network, Seed(1)).expect("a run").in_real_time();

@@ -239,10 +239,16 @@ impl Quic {
             return;
         };
         datagrams.sent += 1;
-        // The scenario's network carries the size alone.
-        let size = if self.outgoing.is_some() { datagrams.size as usize } else { 0 };
-        let bytes = BytesMut::zeroed(size.saturating_sub(plan::HEADER_BYTES as usize));
-        let payload = Payload { bytes, ecn: None };
+        // The simulator's network needs no content.
+        let content = u64::from(datagrams.size).saturating_sub(plan::HEADER_BYTES) as usize;
+        let payload = Payload {
+            bytes: BytesMut::zeroed(if self.outgoing.is_some() { content } else { 0 }),
+            ecn: match datagrams.ect {
+                Ect::Not => None,
+                Ect::Zero => Some(EcnCodepoint::Ect0),
+                Ect::One => Some(EcnCodepoint::Ect1),
+            },
+        };
         let packet = Packet {
             flow: flow.first_row,
             size: datagrams.size,
