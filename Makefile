@@ -140,6 +140,7 @@ lint: build system ## format, clippy, ruff, mypy --strict, stubtest
 	rustfmt --edition 2024 --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+	cargo metadata --locked --format-version 1 --manifest-path crates/guests/s2n/Cargo.toml >/dev/null
 	$(UV) sync --locked --quiet --inexact --extra train
 	$(BIN)ruff format --check .
 	$(BIN)ruff check .

@@ -1,9 +1,12 @@
 //! The files that a scenario names.
-use super::recorded::RecordedSpec;
+use super::check::{MBPS_MAX, MILLIS_MAX};
+use super::recorded::{RecordedSpec, TraceSpec};
 use crate::params::{Content, Loader, Reader as FileReader};
+use crate::sim::plan::{DelayPlan, RatePlan};
 use crate::sim::series::{self, Layout, Recorded};
 use crate::sim::steps::Steps;
 use crate::sim::trace::{self, Trace, TraceError};
+use crate::toml_error::Fault;
 use crate::units::{Rate, Span};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -95,6 +98,44 @@ impl<'a> Files<'a> {
         let content = Content::load(name, reader, self.load)?;
         self.contents.push((reader, content.clone()));
         Ok(content)
+    }
+}
+
+impl TraceSpec {
+    /// What it makes of a link's rate.
+    pub(super) fn rate(&self, path: &str, files: &mut Files) -> Result<RatePlan, Fault> {
+        let spec = self.table();
+        let layout = spec.layout(path, MBPS_MAX)?;
+        let place = spec.place(path)?;
+        let refused = |message: String| {
+            let what = if layout.is_some() { "a file of rates" } else { "a mahimahi trace" };
+            Fault::new(path, format!("{:?}", spec.file), format!("{what} ({message})"))
+        };
+        match files.rate(&spec, layout.as_ref()).map_err(refused)? {
+            Recorded::Opportunities(trace) if place == Span::ZERO => Ok(RatePlan::Trace(trace)),
+            Recorded::Opportunities(trace) => Ok(RatePlan::Trace(trace.begun_at(place).into())),
+            Recorded::Rates(steps) if steps.values().all(|rate| rate.0 == 0) => {
+                let allowed = "a file of rates, one of them above 0";
+                Err(Fault::new(path, format!("{:?}", spec.file), allowed))
+            }
+            Recorded::Rates(steps) => Ok(RatePlan::Schedule(steps.begun_at(place))),
+            Recorded::Delays(_) => unreachable!("a rate was asked for"),
+        }
+    }
+}
+
+impl RecordedSpec {
+    /// What it makes of a link's delay.
+    pub(super) fn delay(&self, path: &str, files: &mut Files) -> Result<DelayPlan, Fault> {
+        let Some(layout) = self.layout(path, MILLIS_MAX)? else {
+            let allowed = "given, or time and column";
+            return Err(Fault::new(&format!("{path}.interval_ms"), "absent", allowed));
+        };
+        let place = self.place(path)?;
+        let steps = files.delay(self, &layout).map_err(|message| {
+            Fault::new(path, format!("{:?}", self.file), format!("a file of delays ({message})"))
+        })?;
+        Ok(DelayPlan::Schedule(steps.begun_at(place)))
     }
 }
 

@@ -1,8 +1,6 @@
 //! Recorded rates and delays of links: files by name, and what is to be known to read them.
-use super::check::{MBPS_MAX, MILLIS_MAX, SECONDS_MAX, number};
-use super::files::Files;
-use crate::sim::plan::{DelayPlan, RatePlan};
-use crate::sim::series::{Layout, Recorded, Times};
+use super::check::{MILLIS_MAX, SECONDS_MAX, number};
+use crate::sim::series::{Layout, Times};
 use crate::toml_error::Fault;
 use crate::units::Span;
 use serde::de::value::MapAccessDeserializer;
@@ -60,13 +58,13 @@ impl RecordedSpec {
         Self { from_s: None, ..self.clone() }
     }
 
-    fn place(&self, path: &str) -> Result<Span, Fault> {
+    pub(super) fn place(&self, path: &str) -> Result<Span, Fault> {
         let from_s = self.from_s.unwrap_or(0.0);
         Ok(Span::from_secs_f64(number(&format!("{path}.from_s"), from_s, 0.0..=SECONDS_MAX)?))
     }
 
     /// How the file holds values of at most `max`; `None` for a mahimahi trace.
-    fn layout(&self, path: &str, max: f64) -> Result<Option<Layout<'_>>, Fault> {
+    pub(super) fn layout(&self, path: &str, max: f64) -> Result<Option<Layout<'_>>, Fault> {
         let field = |name: &str| format!("{path}.{name}");
         let scale = self.scale.unwrap_or(1.0);
         number(&field("scale"), scale, 1e-12..=1e12)?;
@@ -109,42 +107,6 @@ impl TraceSpec {
             Self::File(file) => RecordedSpec::named(file),
             Self::Table(table) => table.clone(),
         }
-    }
-
-    /// What it makes of a link's rate.
-    pub(super) fn rate(&self, path: &str, files: &mut Files) -> Result<RatePlan, Fault> {
-        let spec = self.table();
-        let layout = spec.layout(path, MBPS_MAX)?;
-        let place = spec.place(path)?;
-        let refused = |message: String| {
-            let what = if layout.is_some() { "a file of rates" } else { "a mahimahi trace" };
-            Fault::new(path, format!("{:?}", spec.file), format!("{what} ({message})"))
-        };
-        match files.rate(&spec, layout.as_ref()).map_err(refused)? {
-            Recorded::Opportunities(trace) if place == Span::ZERO => Ok(RatePlan::Trace(trace)),
-            Recorded::Opportunities(trace) => Ok(RatePlan::Trace(trace.begun_at(place).into())),
-            Recorded::Rates(steps) if steps.values().all(|rate| rate.0 == 0) => {
-                let allowed = "a file of rates, one of them above 0";
-                Err(Fault::new(path, format!("{:?}", spec.file), allowed))
-            }
-            Recorded::Rates(steps) => Ok(RatePlan::Schedule(steps.begun_at(place))),
-            Recorded::Delays(_) => unreachable!("a rate was asked for"),
-        }
-    }
-}
-
-impl RecordedSpec {
-    /// What it makes of a link's delay.
-    pub(super) fn delay(&self, path: &str, files: &mut Files) -> Result<DelayPlan, Fault> {
-        let Some(layout) = self.layout(path, MILLIS_MAX)? else {
-            let allowed = "given, or time and column";
-            return Err(Fault::new(&format!("{path}.interval_ms"), "absent", allowed));
-        };
-        let place = self.place(path)?;
-        let steps = files.delay(self, &layout).map_err(|message| {
-            Fault::new(path, format!("{:?}", self.file), format!("a file of delays ({message})"))
-        })?;
-        Ok(DelayPlan::Schedule(steps.begun_at(place)))
     }
 }
 
