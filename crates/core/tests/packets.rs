@@ -125,10 +125,7 @@ impl Coupled for View {
             flow.lost_in_records += loss.lost.0;
             if !flow.packets.is_empty() {
                 let untold = flow.lost.checked_sub(flow.lost_in_records);
-                assert!(
-                    untold.is_some_and(|untold| untold <= flow.mss),
-                    "{loss:?}, {untold:?}"
-                );
+                assert!(untold.is_some_and(|untold| untold <= flow.mss), "{loss:?}, {untold:?}");
             }
         });
         self.inner.on_loss(id, loss);
