@@ -169,8 +169,9 @@ def test_an_entry_that_does_as_cubic_does_differs_from_it_in_nothing(tiny: Path)
     for number in NUMBERS:
         apart = found.difference(number, "cubic")
         assert np.isnan(apart.value) or (apart.value, apart.low, apart.high) == (0.0, 0.0, 0.0)
-    shares = [one.values["cubic"]["share"] for one in found.networks if one.panel == "beside"]
-    assert all(0.2 < share < 0.8 for share in shares)
+    beside = [one.values["cubic"] for one in found.networks if one.panel == "beside"]
+    assert len(beside) == 2
+    assert all(own["harm"] == 0.0 for own in beside), "harm is beyond that of CUBIC"
 
 
 def test_a_result_that_was_changed_is_refused(tiny: Path) -> None:

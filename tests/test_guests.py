@@ -84,7 +84,7 @@ def test_a_guest_that_is_not_there_is_refused_in_one_line(
     (tmp_path / "s2n.so").write_text("no library")
     (tmp_path / "dumbbell.toml").write_text(TEXT)
     for cc, options, named in (
-        ("linux:bbr", (), f"controller linux:bbr: no linux.so in {tmp_path}; `make guests` builds"),
+        ("linux:bbr", (), f"linux:bbr: no linux.so in {tmp_path}: build it with `make guests`"),
         ("s2n:bbr", (), "s2n.so: no library that can be loaded"),
         ("linux:bbr:gain=2", (), "allowed: no settings of a backend's own controllers"),
         ("linux:bbr", ("--backend", "quic"), "runs with --backend sim alone"),

@@ -92,8 +92,8 @@ def test_a_folder_of_that_name_does_not_hide_a_scenario(elsewhere: Path) -> None
         (
             "nothing like it",
             "distribution",
-            "known: drinc_train, flagship, flagship_contended, flagship_held_out, gap, "
-            "generalise, mixed, pcc_rl",
+            "known: benchmark, cellular, drinc_train, flagship, flagship_contended, "
+            "flagship_held_out, gap, generalise, leo, mixed, pcc_rl",
         ),
         ("papres", "suite", "similar: papers"),
         ("flagship_choise", "list", "similar: flagship_choice"),

@@ -255,7 +255,7 @@ def test_settings_without_a_controller_are_refused(dumbbell: Path) -> None:
         ("seed", 1.5, "a whole number from 0 to 18446744073709551615"),
         ("sample_interval_ms", -1, r"a number from 0 to 1e\+09"),
         ("sample_interval_ms", float("nan"), r"a number from 0 to 1e\+09"),
-        ("backend", "kernal", "sim, quic, kernel, quic-lab"),
+        ("backend", "kernal", "sim, quic, kernel, quic-lab, ns3"),
     ],
 )
 def test_a_wrong_argument_is_one_line_with_what_is_allowed(

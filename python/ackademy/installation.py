@@ -57,6 +57,13 @@ def build_ns3() -> str:
     return "a wheel has no ackademy-ns3: it is built in a checkout of the sources, `make ns3`"
 
 
+def build_guests() -> str:
+    """What to do where a library of guests is missing."""
+    if is_checkout():
+        return f"build it with `make guests` in {ROOT}"
+    return "a wheel has no guests: they are built in a checkout of the sources, `make guests`"
+
+
 def site() -> Path:
     """The folder of the built documentation."""
     return ROOT / "site"

@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from ackademy import _core, files
+from ackademy import _core, files, installation
 from ackademy.errors import ControllerError
 from ackademy.folders import expanded, here_or_above, is_file
 
@@ -43,7 +43,7 @@ def library(cc: str) -> Path:
     if path is None:
         where = os.environ.get(VARIABLE) or FOLDER
         raise ControllerError(
-            f"controller {cc}: no {source}.so in {where}; `make guests` builds it"
+            f"controller {cc}: no {source}.so in {where}: {installation.build_guests()}"
         )
     known = _core.guest_names(path)
     if name not in known:

@@ -60,7 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "benchmark": (
         "ackademy.cli.benchmark:benchmark_command",
-        "Run an entry on networks that follow from it; table of entries.",
+        "Run an entry on networks that follow from it; entry tables.",
     ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
@@ -68,7 +68,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "search": (
         "ackademy.cli.search:search_command",
-        "Search for a controller: files with holes, bred by their scores.",
+        "Search for a controller: a template with holes is bred.",
     ),
     "certify": (
         "ackademy.cli.certify:certify_command",

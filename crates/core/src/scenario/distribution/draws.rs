@@ -1,7 +1,7 @@
 //! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
 use super::derived::{Derived, LET, ProductSpec, StepsSpec};
 use super::interval::{Interval, plain};
-use super::traces::{TraceDraw, TraceSpec};
+use super::traces::{TraceDraw, GeneratorSpec};
 use crate::rng::Seed;
 use crate::scenario::check::steps;
 use crate::scenario::pairs;
@@ -38,7 +38,7 @@ pub struct DrawSpec {
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     constant: Option<Value>,
     /// A random trace for a link.
-    trace: Option<Box<TraceSpec>>,
+    trace: Option<Box<GeneratorSpec>>,
     /// The product of other draws.
     product: Option<ProductSpec>,
     /// A schedule of steps.

@@ -13,7 +13,7 @@ use toml::Value;
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub(super) struct TraceSpec {
+pub(super) struct GeneratorSpec {
     /// The generator. Default `wander`.
     #[serde(default)]
     kind: Kind,
@@ -85,7 +85,7 @@ pub(super) struct TraceDraw {
     values: Vec<Interval>,
 }
 
-impl TraceSpec {
+impl GeneratorSpec {
     pub(super) fn check(&self, here: &str) -> Result<TraceDraw, Fault> {
         let interval = |name: &str, value: Option<&Value>, default: f64, low: f64, high: f64| {
             let field = format!("{here}.{name}");
