@@ -1,6 +1,6 @@
 //! `ackademyd quic`: files over QUIC, under a controller of this project, over real paths.
 //!
-//! A client opens a stream for its request ([`protocol`]) and gets the file in pieces, a stream each, in order.
+//! A client opens a stream for its request (`protocol`) and gets the file in pieces, a stream each, in order.
 use crate::error::Error;
 use crate::interrupt;
 use clap::{Args, Subcommand};

@@ -1,7 +1,7 @@
 //! The draws of a distribution: what a field of a scenario may become, its ends, and one value of it.
 use super::derived::{Derived, LET, ProductSpec, StepsSpec};
 use super::interval::{Interval, plain};
-use super::traces::{TraceDraw, GeneratorSpec};
+use super::traces::{GeneratorSpec, TraceDraw};
 use crate::rng::Seed;
 use crate::scenario::check::steps;
 use crate::scenario::pairs;
