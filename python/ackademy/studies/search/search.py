@@ -128,9 +128,8 @@ class Search:
 
     @property
     def best(self) -> list[Candidate]:
-        """Those that have a score, the best first; the earlier of equal ones."""
-        known = [own for own in self.found if own.score is not None]
-        return sorted(known, key=lambda own: -self.task.sign * (own.score or 0.0))
+        """Those that have a score, the best first; the earliest of equal ones."""
+        return self._ranked(self.found)
 
     def text(self, candidate: Candidate) -> str:
         """Its file."""
@@ -246,9 +245,15 @@ class Search:
         return done.stdout, None, tuple(own.digest for own in parents[:1])
 
     def _parents(self, generation: int) -> list[Candidate]:
-        before = self.found[: generation * self.task.children]
-        known = [own for own in before if own.score is not None]
-        return sorted(known, key=lambda own: -self.task.sign * (own.score or 0.0))[:PARENTS]
+        return self._ranked(self.found[: generation * self.task.children])[:PARENTS]
+
+    def _ranked(self, found: Sequence[Candidate]) -> list[Candidate]:
+        """By the score; of equal scores one, or variants without effect would fill the parents."""
+        first: dict[float, Candidate] = {}
+        for own in found:
+            if own.score is not None:
+                first.setdefault(own.score, own)
+        return [first[score] for score in sorted(first, key=lambda score: -self.task.sign * score)]
 
     def _judged(
         self, generation: int, place: int, text: str, holes: Holes | None, parents: tuple[str, ...]
