@@ -142,7 +142,7 @@ def test_every_kind_comes_equally_often_and_a_quick_run_takes_the_first(tmp_path
 
 def test_every_number_is_of_kinds_that_there_are() -> None:
     known = {*entries.classes(), *entries.classes().values()}
-    assert not {where for number in NUMBERS for where in number.where} - known
+    assert not {number.where for number in NUMBERS} - known
     assert {kind for kind, panel in entries.classes().items() if panel == "beside"} == {
         f"beside_{other}" for other in BESIDE
     }
@@ -209,6 +209,22 @@ def test_a_damaged_result_is_refused_in_one_line(tiny: Path) -> None:
         assert "\n" not in told
 
 
+@pytest.mark.parametrize("schemes", [["cubic"], ["other", "cubic"], ["vegas", "bbr3"]])
+def test_a_result_without_its_entry_or_without_cubic_is_refused(
+    tiny: Path, schemes: list[str]
+) -> None:
+    assert enter("vegas") == 0
+    (file,) = (tiny / "benchmarks").iterdir()
+    content = json.loads(file.read_bytes())
+    content["schemes"] = schemes
+    for run in content["runs"]:
+        run["values"] = {name: run["values"]["cubic"] for name in schemes}
+    del content["sha256"]
+    file.write_text(json.dumps({**content, "sha256": result_file._digest(content)}))
+    with pytest.raises(AckademyError, match="schemes"):
+        result_file.read(file)
+
+
 @pytest.mark.parametrize(
     "content",
     ["[]", "{}", "null", "", '{"a": 1}', "[" * 100_000],
@@ -222,7 +238,7 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path: Path, content: str) 
     assert "\n" not in str(told.value)
 
 
-@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="no ssh-keygen")
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh: ssh-keygen")
 def test_a_signature_names_its_key_and_holds_for_one_content(tiny: Path) -> None:
     key = tiny / "key"
     subprocess.run(

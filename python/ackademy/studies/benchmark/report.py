@@ -168,7 +168,7 @@ def _line(number: Number, cells: Sequence[Cell]) -> Line:
 
 
 def _panel(number: Number) -> str:
-    return classes().get(number.where[0], number.where[0])
+    return classes().get(number.where, number.where)
 
 
 def _shaded(number: Number, values: Sequence[Interval]) -> list[Cell]:
@@ -250,7 +250,7 @@ def _kinds(found: Result) -> list[Item]:
         ("wait", "p95 wait", 1.0),
         ("loss", "loss in queues, %", 100.0),
     )
-    return [Only(_by_kind(found, *one), ("html", "markdown")) for one in shown]
+    return [_whole(_by_kind(found, *one)) for one in shown]
 
 
 def _by_kind(found: Result, key: str, title: str, factor: float) -> Sheet:

@@ -129,8 +129,8 @@ def _result(path: Path, content: Mapping[str, dict[str, object]]) -> Result:
     own, schemes = content["entry"], tuple(map(str, content["schemes"]))
     panels = entries.classes()
     found = tuple(_network(one, schemes, panels) for one in content["runs"])  # type: ignore[arg-type]
-    if not found:
-        raise ValueError("runs = []")
+    if not found or schemes[0] != own["name"] or entries.RIVALS[0] not in schemes:
+        raise ValueError(f"schemes = {list(schemes)}, {len(found)} runs")
     return Result(
         name=str(own["name"]),
         digest=str(own["digest"]),

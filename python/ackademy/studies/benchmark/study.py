@@ -24,6 +24,7 @@ from ackademy.stats.league_metrics import ParetoPoint, dominates, power_score, p
 from ackademy.stats.network_metrics import MEASURES
 from ackademy.stats.network_runs import Ran, RunData
 from ackademy.studies.benchmark.entries import Entry, classes
+from ackademy.studies.evaluate.study import points
 
 METRICS = (
     "throughput_total_mbps",
@@ -65,8 +66,8 @@ class Number:
     key: str
     label: str
     about: str
-    where: tuple[str, ...]
-    """panels or kinds of networks"""
+    where: str
+    """a panel or a kind of networks"""
     of: str
     """the value of a run that it is taken over"""
     statistic: Statistic = "mean"
@@ -77,7 +78,7 @@ class Number:
 
     def takes(self, own: Network) -> bool:
         """Whether a network counts."""
-        return own.panel in self.where or own.kind in self.where
+        return self.where in (own.panel, own.kind)
 
 
 def _number(key: str, label: str, about: str, where: str, of: str, how: str = "") -> Number:
@@ -86,7 +87,7 @@ def _number(key: str, label: str, about: str, where: str, of: str, how: str = ""
         key=key,
         label=label,
         about=about,
-        where=tuple(where.split("|")),
+        where=where,
         of=of,
         statistic="median" if "median" in words else "mean",
         lower_is_better="low" in words,
@@ -278,10 +279,16 @@ def networks(own: Entry, found: Sequence[Case], ran: Sequence[Row], folder: Path
         if not all(row.n_runs for row in mine):
             continue
         panel = panels[case.group]
-        plain = {
-            name: _of_run(row, panel, case, folder) for name, row in zip(names, mine, strict=True)
+        measures = {
+            name: {key: float(of[0]) for key, of in row.values.items()}
+            for name, row in zip(names, mine, strict=True)
         }
-        listed.append(Network(case.name, case.group, panel, _compared(plain)))
+        plain = {name: _of_run(own) for name, own in measures.items()}
+        if panel in SAMPLED:
+            for name, row in zip(names, mine, strict=True):
+                plain[name] |= _of_series(row, case, folder)
+        compared = _compared(plain, points(measures))
+        listed.append(Network(case.name, case.group, panel, compared))
     return listed
 
 
@@ -294,10 +301,9 @@ def _sampled(cell: Cell, panel: str) -> Cell:
     return replace(cell, sample_interval_ms=SAMPLE_MS if panel in SAMPLED else 0.0)
 
 
-def _of_run(row: Measured, panel: str, case: Case, folder: Path) -> dict[str, float]:
-    """The values of one run."""
-    own = {key: float(values[0]) for key, values in row.values.items()}
-    found = {
+def _of_run(own: Values) -> dict[str, float]:
+    """The values of one run that its metrics give."""
+    return {
         "throughput_mbps": own["throughput_total_mbps"],
         "fair_mbps": own["fair_total_mbps"],
         "rtt_ms": own["rtt_base_ms"],
@@ -307,9 +313,6 @@ def _of_run(row: Measured, panel: str, case: Case, folder: Path) -> dict[str, fl
         "timeouts": own["timeouts"],
         "power": power_score(own["throughput_total_mbps"], own["owd_mean_ms"]),
     }
-    if panel in SAMPLED:
-        found |= _of_series(row, case, folder)
-    return found
 
 
 def _of_series(row: Measured, case: Case, folder: Path) -> dict[str, float]:
@@ -334,16 +337,16 @@ def _of_series(row: Measured, case: Case, folder: Path) -> dict[str, float]:
     return {"share": ours / both if both > 0.0 else math.nan, "other_mbps": other}
 
 
-def _compared(plain: Mapping[str, dict[str, float]]) -> dict[str, Values]:
+def _compared(
+    plain: Mapping[str, dict[str, float]], at: Mapping[str, ParetoPoint]
+) -> dict[str, Values]:
     """The values of every scheme, and those that depend on the others'."""
-    fair = float(np.mean([own["fair_mbps"] for own in plain.values()]))
-    points = {name: _point(own, fair) for name, own in plain.items()}
     winners = power_winners({name: own["power"] for name, own in plain.items()}, POWER_MARGIN)
     cubic = plain["cubic"]
     found: dict[str, Values] = {}
     for name, own in plain.items():
-        others = [point for other, point in points.items() if other != name]
-        is_dominated = any(dominates(other, points[name], own["rtt_ms"]) for other in others)
+        others = [point for other, point in at.items() if other != name]
+        is_dominated = any(dominates(other, at[name], own["rtt_ms"]) for other in others)
         more = {"wins": float(name in winners), "dominated": float(is_dominated)}
         if "other_mbps" in own and cubic["other_mbps"] > 0.0:
             more["harm"] = max(0.0, 1.0 - own["other_mbps"] / cubic["other_mbps"])
@@ -351,8 +354,3 @@ def _compared(plain: Mapping[str, dict[str, float]]) -> dict[str, Values]:
             more["short_ratio"] = own["short_p99_ms"] / cubic["short_p99_ms"]
         found[name] = {**own, **more}
     return found
-
-
-def _point(own: Values, fair_mbps: float) -> ParetoPoint:
-    share = own["throughput_mbps"] / fair_mbps if fair_mbps else math.nan
-    return ParetoPoint(share, own["wait"], own["loss"])

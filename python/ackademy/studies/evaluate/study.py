@@ -242,18 +242,28 @@ def networks(own: Source, schemes: Sequence[Scheme], found: Sequence[Measured]) 
             row.row.name.scheme: {key: float(of[0]) for key, of in row.values.items()}
             for row in rows
         }
-        fair = float(np.mean([one["fair_total_mbps"] for one in values.values()]))
-        points = {
-            name: ParetoPoint(
-                one["throughput_total_mbps"] / fair if fair else math.nan,
-                one["wait_p95_ratio"],
-                one["queue_loss"],
-            )
-            for name, one in values.items()
-        }
         rtt = float(np.mean([one["rtt_base_ms"] for one in values.values()]))
-        listed.append(Network(case, rows[0].seeds[0], values, points, rtt, bottleneck_of(case)))
+        network = (values, points(values), rtt, bottleneck_of(case))
+        listed.append(Network(case, rows[0].seeds[0], *network))
     return listed
+
+
+def points(values: Mapping[str, Mapping[str, float]]) -> dict[str, ParetoPoint]:
+    """Where every scheme is on a network, by scheme.
+
+    Args:
+        values: by scheme and metric, of `throughput_total_mbps`, `fair_total_mbps`,
+            `wait_p95_ratio` and `queue_loss`. What is fair is the mean over the schemes.
+    """
+    fair = float(np.mean([one["fair_total_mbps"] for one in values.values()]))
+    return {
+        name: ParetoPoint(
+            one["throughput_total_mbps"] / fair if fair else math.nan,
+            one["wait_p95_ratio"],
+            one["queue_loss"],
+        )
+        for name, one in values.items()
+    }
 
 
 def guarded(found: Sequence[Measured], scheme: str) -> Guarded:
