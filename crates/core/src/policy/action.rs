@@ -77,8 +77,8 @@ impl ActionMap {
                 hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[1]));
             }
             // A law takes them (`law::Corrected`).
-            (MapSpec::OwnQueue, Action::Values([target, cwnd])) => {
-                values = [self.value(target)?, self.value(cwnd)?];
+            (MapSpec::OwnQueue | MapSpec::OwnQueuePaced, Action::Values([first, second])) => {
+                values = [self.value(first)?, self.value(second)?];
             }
             _ => return Err(InvalidAction::OutOfRange),
         }

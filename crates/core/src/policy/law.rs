@@ -2,7 +2,7 @@
 //! the law alone. An action map over another law is another implementation of [`Corrected`].
 use super::spec::{ActionSpec, MapSpec, WhenSpec};
 use crate::control::{Ack, Control, FlowInfo, Loss};
-use crate::law::own_queue::{Law, Settings, is_misled_by_jitter};
+use crate::law::own_queue::{Law, Settings, Turned, is_misled_by_jitter};
 use crate::sensing::signals::Interval;
 use crate::units::{Bytes, Rate};
 
@@ -47,7 +47,8 @@ pub trait Corrected: Send {
 /// The law that this action map corrects, if it is one over a law.
 pub fn under(action: &ActionSpec, flow: &FlowInfo) -> Option<Box<dyn Corrected>> {
     match action.map {
-        MapSpec::OwnQueue => Some(Box::new(OwnQueue::new(flow, action.exponent))),
+        MapSpec::OwnQueue => Some(Box::new(OwnQueue::new(flow, action))),
+        MapSpec::OwnQueuePaced => Some(Box::new(Paced(OwnQueue::new(flow, action)))),
         MapSpec::CwndSteps | MapSpec::CwndFactor | MapSpec::RateChange | MapSpec::RateAndCwnd => {
             None
         }
@@ -62,11 +63,15 @@ struct OwnQueue {
 }
 
 impl OwnQueue {
-    /// Begins with the flow's initial window, with the numbers of the controller but for an exponent.
-    fn new(flow: &FlowInfo, exponent: Option<f64>) -> Self {
+    /// Begins with the flow's initial window, with the numbers of the controller but for those of the table.
+    fn new(flow: &FlowInfo, action: &ActionSpec) -> Self {
         let usual = Settings::default();
-        let law =
-            Law::new(flow, &Settings { exponent: exponent.unwrap_or(usual.exponent), ..usual });
+        let settings = Settings {
+            exponent: action.exponent.unwrap_or(usual.exponent),
+            target_packets: action.target_packets.unwrap_or(usual.target_packets),
+            ..usual
+        };
+        let law = Law::new(flow, &settings);
         Self { law, packet: flow.mss.0.max(1) as f64 }
     }
 }
@@ -113,6 +118,52 @@ impl Corrected for OwnQueue {
 
     fn counters(&self) -> Vec<(&'static str, f64)> {
         self.law.counters()
+    }
+}
+
+/// The action map `own_queue_paced`: the law holds a rate, and actions apply at all times.
+#[derive(Clone, Debug)]
+struct Paced(OwnQueue);
+
+impl Corrected for Paced {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.0.on_ack(ack);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.0.on_loss(loss);
+    }
+
+    fn applies(
+        &mut self,
+        interval: &Interval,
+        action: [f64; 2],
+        _when: WhenSpec,
+        is_guarded: bool,
+    ) -> Result<(), Declined> {
+        self.0.law.update_contention(interval);
+        if is_guarded && is_misled_by_jitter(interval, [action[0], 0.0]) {
+            return Err(Declined::Jitter);
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, interval: &Interval, action: [f64; 2]) {
+        let turned = Turned::of(action);
+        self.0.law.turn_to(&turned);
+        self.0.law.on_interval(interval, [turned.target, 0.0]);
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.0.cwnd()
+    }
+
+    fn control(&self) -> Control {
+        self.0.control()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        self.0.counters()
     }
 }
 

@@ -2,7 +2,7 @@
 //! and environments read the same tables, so that an agent acts in deployment as it did in training.
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
-use crate::law::own_queue::EXPONENT_MAX;
+use crate::law::own_queue::{EXPONENT_MAX, TARGET_PACKETS};
 use crate::ranges::note;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -107,7 +107,7 @@ pub struct ActionSpec {
     /// divide it, `+P` and `-P` add and subtract packets.
     #[serde(default = "steps")]
     pub steps: Vec<String>,
-    /// How much a value of 1 changes, in [1e-6, 10]; not with `cwnd_steps` and `own_queue`.
+    /// How much a value of 1 changes, in [1e-6, 10]; not with `cwnd_steps` and over a law.
     #[serde(default = "scale")]
     pub scale: f64,
     /// Largest absolute value of a valid action, in [1, 1e6]; beyond it the flow falls back. Valid
@@ -117,6 +117,9 @@ pub struct ActionSpec {
     /// Only with `own_queue`: the law's target grows with this power of the rate, in [0, 0.9].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
+    /// Only with `own_queue_paced`: the law's target at 10 Mb/s, packets, in [0.1, 1000].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_packets: Option<f64>,
     /// Only with `own_queue`: when actions apply.
     #[serde(default, skip_serializing_if = "WhenSpec::is_always")]
     pub when: WhenSpec,
@@ -157,6 +160,27 @@ pub enum MapSpec {
     RateAndCwnd,
     /// What the law of the controller `own_queue` does: a0 its target, a1 its window. Zeros leave it as it is.
     OwnQueue,
+    /// The same law at all times: a0 its target and how far it paces, a1 the rate that it holds. Zeros leave it as it is.
+    OwnQueuePaced,
+}
+
+impl MapSpec {
+    /// Whether actions correct a law, which decides at its own times.
+    pub fn is_over_law(self) -> bool {
+        matches!(self, Self::OwnQueue | Self::OwnQueuePaced)
+    }
+
+    /// As it is written.
+    fn name(self) -> &'static str {
+        match self {
+            Self::CwndSteps => "cwnd_steps",
+            Self::CwndFactor => "cwnd_factor",
+            Self::RateChange => "rate_change",
+            Self::RateAndCwnd => "rate_and_cwnd",
+            Self::OwnQueue => "own_queue",
+            Self::OwnQueuePaced => "own_queue_paced",
+        }
+    }
 }
 
 /// Table `bounds`, in packets of the flow's size, per round trip where a rate is bounded.
@@ -319,7 +343,7 @@ impl PolicySpec {
         let BoundsSpec { cwnd_min_packets, cwnd_max_packets } = self.bounds;
         number("bounds.cwnd_min_packets", cwnd_min_packets, 1.0, PACKETS_MAX)?;
         number("bounds.cwnd_max_packets", cwnd_max_packets, cwnd_min_packets, PACKETS_MAX)?;
-        if self.action.map == MapSpec::OwnQueue { self.check_law() } else { Ok(()) }
+        if self.action.map.is_over_law() { self.check_law() } else { Ok(()) }
     }
 
     /// The law decides at its own times, and has a start, bounds and reactions to losses of its own.
@@ -328,7 +352,7 @@ impl PolicySpec {
         let StartSpec { slow_start, loss_guard, timeout_guard } = &self.start;
         let BoundsSpec { cwnd_min_packets, cwnd_max_packets } = &self.bounds;
         let of_law = |is_so: bool, path: &str, value: &dyn fmt::Display, allowed: &str| {
-            let allowed = format!("with map = \"own_queue\", {allowed}");
+            let allowed = format!("with map = \"{}\", {allowed}", self.action.map.name());
             if is_so { Ok(()) } else { Err(fault(path, value, &allowed)) }
         };
         let every_name = format!("{every:?}").to_lowercase();
@@ -373,7 +397,7 @@ impl PolicySpec {
         match self.action.map {
             MapSpec::CwndSteps => 0,
             MapSpec::CwndFactor | MapSpec::RateChange => 1,
-            MapSpec::RateAndCwnd | MapSpec::OwnQueue => 2,
+            MapSpec::RateAndCwnd | MapSpec::OwnQueue | MapSpec::OwnQueuePaced => 2,
         }
     }
 }
@@ -429,6 +453,15 @@ impl ActionSpec {
                 return Err(fault("action.exponent", exponent, allowed));
             }
             number("action.exponent", exponent, 0.0, EXPONENT_MAX)?;
+        }
+        let (low, high) = TARGET_PACKETS;
+        note("action.target_packets", low, high);
+        if let Some(packets) = self.target_packets {
+            if self.map != MapSpec::OwnQueuePaced {
+                let allowed = "nothing, unless map = \"own_queue_paced\"";
+                return Err(fault("action.target_packets", packets, allowed));
+            }
+            number("action.target_packets", packets, low, high)?;
         }
         if self.when == WhenSpec::Contention && self.map != MapSpec::OwnQueue {
             let allowed = "\"always\", unless map = \"own_queue\"";
