@@ -110,9 +110,8 @@ def is_worse(ours: Result, flagship: Result, key: str) -> bool:
 def main() -> None:
     """Print the numbers and the verdicts."""
     traces, results, *policies = sys.argv[1:]
-    known = {Path(file).name.rpartition("-")[0]: file for file in Path(results).glob("*.json")}
-    known = {name.removesuffix("-development"): file for name, file in known.items()}
-    found = {name: result_file.read(file) for name, file in known.items()}
+    read = [result_file.read(file) for file in sorted(Path(results).glob("*.json"))]
+    found = {one.name: one for one in read}
     cases = [(*link, seed) for link in LINKS for seed in (1, 2, 3)]
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(2) as pool:
         files = windows(Path(traces), Path(folder))
@@ -126,7 +125,9 @@ def main() -> None:
             for left, right in ((own, points["vegas"]), (points["vegas"], own))
         )
         half = sum(point.share < 0.5 for point in own)
-        use, wait = (float(np.median([getattr(p, key) for p in own])) for key in ("share", "wait_ratio"))
+        use, wait = (
+            float(np.median([getattr(p, key) for p in own])) for key in ("share", "wait_ratio")
+        )
         share = float(np.mean(fair[scheme]))
         print(
             f"{Path(scheme).name}: of {len(own)} windows dominates vegas on {better}, it on {worse}; "
@@ -149,7 +150,9 @@ def main() -> None:
         }
         out = [key for key in OUT if is_worse(found[name], flagship, key)]
         missed = [key for key, is_met in met.items() if not is_met]
-        print(f"   meets {sum(met.values())} of {len(met)}; misses {missed}; worse than flagship in {out}")
+        print(
+            f"   meets {sum(met.values())} of {len(met)}; misses {missed}; worse than flagship in {out}"
+        )
 
 
 if __name__ == "__main__":
