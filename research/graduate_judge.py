@@ -130,7 +130,8 @@ def main() -> None:
         )
         share = float(np.mean(fair[scheme]))
         print(
-            f"{Path(scheme).name}: of {len(own)} windows dominates vegas on {better}, it on {worse}; "
+            f"{Path(scheme).name}: of {len(own)} windows "
+            f"dominates vegas on {better}, it on {worse}; "
             f"use {use:.3f}, p95 wait {RTT_MS * wait:.0f} ms, below half on {half}; "
             f"Jain of 32 {share:.3f}, at least {min(fair[scheme]):.2f}"
         )
