@@ -151,9 +151,8 @@ def main() -> None:
         }
         out = [key for key in OUT if is_worse(found[name], flagship, key)]
         missed = [key for key, is_met in met.items() if not is_met]
-        print(
-            f"   meets {sum(met.values())} of {len(met)}; misses {missed}; worse than flagship in {out}"
-        )
+        print(f"   meets {sum(met.values())} of {len(met)}; misses {missed}")
+        print(f"   worse than flagship in {out}")
 
 
 if __name__ == "__main__":
