@@ -36,7 +36,7 @@ HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
 .PHONY: help system build ackademyd c guests ns3 python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
-	results benchmarks format lint deny msrv peers fuzz wasm docs packages schemas clean
+	asan results benchmarks format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,10 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 	$(ACKADEMYD) bench --cc policy --param policy=data/policies/aurora_mixed --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=data/policies/flagship --flows 20 --rounds 2 --seconds 3
+
+asan: ## the C library, its fuzzing and C programs under AddressSanitizer (a nightly toolchain of Rust, clang)
+	RUSTFLAGS=-Zsanitizer=address CC="clang -fsanitize=address" CARGO_TARGET_DIR=target/asan \
+		cargo +nightly test --quiet --package ackademy-ffi --target $(HOST) -- --skip valgrind
 
 bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers; over loopback: goodput, memory
 	cargo bench --quiet --package ackademy-quic

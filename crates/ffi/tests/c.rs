@@ -98,10 +98,19 @@ fn installed(test: &str) -> PathBuf {
     folder
 }
 
+/// The C compiler: `cc`, or what `CC` says, with its options.
+fn cc() -> Command {
+    let words = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().expect("CC names a compiler"));
+    command.args(words);
+    command
+}
+
 /// Compiles a program against the header and the library in `folder`; warnings are errors.
 fn compiled(folder: &Path, source: &Path, flags: &[&str]) -> PathBuf {
     let program = folder.join(source.file_stem().expect("it has a name"));
-    let mut cc = Command::new("cc");
+    let mut cc = cc();
     cc.args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     cc.args(flags).arg("-I").arg(package("include")).arg(source).arg("-o").arg(&program);
     cc.arg("-L").arg(folder).arg("-lackademy").arg(format!("-Wl,-rpath,{}", folder.display()));
@@ -221,7 +230,7 @@ fn a_c_program_refuses_a_library_of_another_abi_in_one_line() {
     let program = compiled(&folder, &package("examples/flow.c"), &[]);
     let (source, other) = (folder.join("other.c"), folder.join("other.so"));
     std::fs::write(&source, "unsigned ackademy_abi(void) { return 99; }\n").expect("it is written");
-    let mut cc = Command::new("cc");
+    let mut cc = cc();
     cc.args(["-shared", "-fPIC", "-o"]).arg(&other).arg(&source);
     assert!(cc.status().expect("cc is there").success());
     let done = Command::new(&program).env("LD_PRELOAD", &other).output().expect("it starts");

@@ -34,5 +34,5 @@ mod watching;
 pub use factory::{Factory, Handle, Refused, Start};
 pub use watching::Watch;
 
-/// Hash of this crate's sources and of the version of noq; part of every result's name.
+/// Hash of this crate's sources and of the versions of noq and quinn; part of every result's name.
 pub const CODE_HASH: &str = env!("ACKADEMY_QUIC_HASH");

@@ -1,6 +1,6 @@
 //! Both ends of noq, or of quinn, over the links of a scenario, in virtual time: TLS, loss recovery, pacer and
 //! acknowledgements are those of real connections, and equal seeds give the same datagrams at the same times, except
-//! under noq's own `bbr3` and quinn's own `bbr`, whose random numbers take no seed.
+//! under noq's own `bbr3`, whose random numbers take no seed.
 use crate::Refused;
 use crate::factory::locked;
 use crate::tls::Keys;
