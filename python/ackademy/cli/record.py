@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -83,6 +82,7 @@ def record_command(
     from ackademy.backends import schemes as all_schemes
     from ackademy.cli import running
     from ackademy.render import terminal
+    from ackademy.runner import engines
     from ackademy.studies.evaluate import sources
 
     try:
@@ -106,8 +106,10 @@ def record_command(
         "reward": reward,
         "networks_digest": found.digest,
     }
-    with between_batches(), terminal.progress_bar(console, "recording") as progress:
-        n, steps = record.write(
-            target, todo, own, function, jobs or os.cpu_count() or 1, progress, about
-        )
+    threads = jobs or engines.core_count()
+    try:
+        with between_batches(), terminal.progress_bar(console, "recording") as progress:
+            n, steps = record.write(target, todo, own, function, threads, progress, about)
+    except KeyboardInterrupt:
+        raise running.stopped("interrupted: nothing is kept") from None
     console.say(f"data set: {target} ({n} episodes, {steps} decisions)")
