@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import signal
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from random import Random
@@ -271,6 +274,23 @@ def test_a_failed_recording_leaves_nothing(tmp_path: Path) -> None:
     status, _, errors = ackademy_command("record", *words, "--out", "sets/x-v0", cwd=tmp_path)
     assert status == 2, errors
     assert "late" in errors
+    assert not list((tmp_path / "sets").iterdir())
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    text = network(Random(SEED)).replace("duration_s = ", "duration_s = 10", 1)
+    (tmp_path / "network.toml").write_text(text)
+    words = ["cubic", "--on", "network.toml", "--runs", "500", "--out", "sets/x-v0"]
+    program = [sys.executable, "-c", "from ackademy.cli import main; main()", "record", *words]
+    with subprocess.Popen(
+        program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("recording: 1 of 500")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted: nothing is kept" in errors
     assert not list((tmp_path / "sets").iterdir())
 
 
