@@ -23,7 +23,7 @@ from ackademy.backends import schemes
 from ackademy.envs.metrics import COLUMNS, TRUTH_COLUMNS, FloatArray
 from ackademy.envs.rewarder import Rewarder
 from ackademy.envs.rewards import REWARDS
-from ackademy.errors import AckademyError
+from ackademy.errors import AckademyError, ControllerError
 from ackademy.policies.policy_files import tables_text
 from ackademy.runner.cases import Case
 from ackademy.studies import record
@@ -255,6 +255,12 @@ def test_bad_words_are_one_line_and_leave_nothing(
     assert (status, out, errors.count("\n")) == (2, "", 1), errors
     assert told in errors
     assert not list(tmp_path.rglob("*-v0*"))
+
+
+def test_a_scheme_of_a_whole_host_is_refused() -> None:
+    case = Case("network", network(Random(SEED)), "network.toml")
+    with pytest.raises(ControllerError, match="record drl_cc: allowed: schemes of which each"):
+        record.tasks([case], [schemes.one("drl_cc")])
 
 
 def test_a_set_that_is_there_is_kept(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from ackademy.envs.agent_settings import NAMED
 from ackademy.envs.metrics import COLUMNS, TRUTH_COLUMNS, FloatArray, IntervalMetrics
 from ackademy.envs.rewarder import judge
 from ackademy.envs.rewards import Reward, needs_truth, team_share
-from ackademy.errors import AckademyError, TrainingError
+from ackademy.errors import AckademyError, ControllerError, TrainingError
 from ackademy.policies.policy_files import tables_text
 from ackademy.runner import cases
 from ackademy.runner.cases import Case, Plan
@@ -184,7 +184,16 @@ def _policy(folder: Path) -> str:
 
 
 def tasks(found: Sequence[Case], schemes: Sequence[Scheme]) -> list[Task]:
-    """Every scheme on every network, network by network."""
+    """Every scheme on every network, network by network.
+
+    Raises:
+        ControllerError: if one instance of a scheme governs all connections of a host.
+    """
+    scopes = {own["name"]: own["scope"] for own in _core.controllers()}
+    for scheme in schemes:
+        if scopes.get(str(scheme.controller)) == "host":
+            allowed = "schemes of which each connection has its own instance"
+            raise ControllerError(f"record {scheme.label}: allowed: {allowed}")
     groups = sorted({case.group for case in found})
     return [Task(case, scheme, groups.index(case.group)) for case in found for scheme in schemes]
 
