@@ -36,7 +36,7 @@ HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
 .PHONY: help system build ackademyd c guests ns3 python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
-	results format lint deny msrv peers fuzz wasm docs packages schemas clean
+	results benchmarks format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ gap: build ackademyd ## the sim-to-real report: simulator and kernel side by sid
 results: build ## the tables of docs/: which command makes each, its hours; makes those that are not of this program
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --list
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --make
+
+benchmarks: build ## every shipped scheme through `ackademy benchmark`: docs/results/benchmark.md, README's figure (an hour)
+	$(BIN)python tools/results.py --make benchmark
 
 # By file: `cargo fmt` follows `mod`, and build.rs declares the files of controllers/, coupled/ and schedulers/.
 RUST_FILES = $(shell find crates fuzz/fuzz_targets -name '*.rs')

@@ -216,6 +216,21 @@ fn a_c_program_governs_a_flow_by_every_kind_of_controller() {
 }
 
 #[test]
+fn a_c_program_refuses_a_library_of_another_abi_in_one_line() {
+    let folder = installed("abi");
+    let program = compiled(&folder, &package("examples/flow.c"), &[]);
+    let (source, other) = (folder.join("other.c"), folder.join("other.so"));
+    std::fs::write(&source, "unsigned ackademy_abi(void) { return 99; }\n").expect("it is written");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&other).arg(&source);
+    assert!(cc.status().expect("cc is there").success());
+    let done = Command::new(&program).env("LD_PRELOAD", &other).output().expect("it starts");
+    assert_eq!(done.status.code(), Some(2));
+    let line = String::from_utf8(done.stderr).expect("text");
+    assert_eq!(line, "flow: the library has ABI 99; allowed is 1\n");
+}
+
+#[test]
 fn the_header_is_also_c_plus_plus() {
     let folder = installed("plus");
     let source = folder.join("plus.c");
