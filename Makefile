@@ -98,7 +98,7 @@ test-python: ackademyd python browser wasm ns3
 
 # What the Python tests need in .venv.
 python: $(UV)
-	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra train --group docs
+	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra record --extra train --group docs
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project

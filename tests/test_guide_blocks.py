@@ -56,6 +56,8 @@ def test_the_blocks_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> 
     found = blocks(page)
     if any("gymnasium" in text for _, text in found) and not importlib.util.find_spec("jax"):
         pytest.skip("needs train: an extra")
+    if any("ackademy record" in text for _, text in found) and not importlib.util.find_spec("h5py"):
+        pytest.skip("needs record: an extra")
     for language, text in found:
         if language == "toml" and (name := re.match(r"# ([\w.]+\.toml)", text)):
             (tmp_path / name[1]).write_text(text, encoding="utf-8")
