@@ -33,7 +33,7 @@ from ackademy.learn import (
     recipe_source,
     rollouts,
 )
-from ackademy.learn.deep_recipe import LAW, Recipe
+from ackademy.learn.deep_recipe import LAWS, Recipe
 from ackademy.learn.episode_source import EpisodeSource, Sizes
 from ackademy.learn.networks import Weights
 from ackademy.learn.rollouts import Collector
@@ -203,7 +203,7 @@ def train(
         wall_s=time.monotonic() - wall,
         cpu_s=time.process_time() - cpu,
         snapshots=trained.snapshots,
-        ranges=trained.ranges if recipe.map == LAW else (),
+        ranges=trained.ranges if recipe.map in LAWS else (),
         is_stopped=trained.is_stopped,
     )
 

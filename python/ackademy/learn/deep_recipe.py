@@ -27,8 +27,8 @@ CONFIGS: Mapping[str, type[Config]] = {
     "evolution": evolution.Config,
     "ppo": ppo.Config,
 }
-LAW = "own_queue"
-"""the action map to which an action of zeros is a controller of its own"""
+LAWS = ("own_queue", "own_queue_paced")
+"""the action maps to which an action of zeros is a controller of its own"""
 CORE_REWARDS = frozenset({"flagship"})
 """rewards that follow from the simulator's truth: only native rollouts have them"""
 KEYS = (

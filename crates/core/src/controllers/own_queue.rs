@@ -2,7 +2,7 @@
 //! to a target. A learned controller with the action map `own_queue` and zero actions does the same if it acts
 //! under contention only; one that acts at all times holds no rate.
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, Spec};
-use crate::law::own_queue::{EXPONENT, EXPONENT_MAX, Law, Settings};
+use crate::law::own_queue::{EXPONENT, EXPONENT_MAX, Law, Settings, TARGET_PACKETS};
 use crate::params::{Param, ParamKind, Params};
 use crate::sensing::signals::Signals;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -16,7 +16,11 @@ pub const SPEC: Spec = Spec {
         Param {
             name: "target_packets",
             about: "own packets in the queue at 10 Mb/s (proposed: 3.5)",
-            kind: ParamKind::Number { default: 3.5, min: 0.1, max: 1000.0 },
+            kind: ParamKind::Number {
+                default: 3.5,
+                min: TARGET_PACKETS.0,
+                max: TARGET_PACKETS.1,
+            },
         },
         Param {
             name: "exponent",

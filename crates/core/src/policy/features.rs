@@ -326,6 +326,14 @@ pub const FEATURES: &[Feature] = &[
         high: 1.5,
     },
     Feature {
+        name: "rate_spread",
+        about: "difference between the delivery rates of successive intervals, beyond one packet, over the larger one: average with weight 1/16",
+        scale: "as it is, in [0, 1]",
+        of: Source::Signals(|signals| signals.delivery_spread),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
         name: "app_limited",
         about: "packets whose samples the application limited, of the acknowledged",
         scale: "as it is, in [0, 1]",

@@ -28,10 +28,9 @@ impl GuardTable {
     pub fn read(&self, spec: &PolicySpec) -> Result<Option<Guard>, SpecError> {
         let Some(pairs) = &self.ranges else { return Ok(None) };
         let told = |problem: String| SpecError::at("guard.ranges", problem);
-        if spec.action.map != MapSpec::OwnQueue {
-            return Err(told(
-                "is given: allowed is nothing, unless map = \"own_queue\"".to_owned(),
-            ));
+        if !matches!(spec.action.map, MapSpec::OwnQueue | MapSpec::OwnQueuePaced) {
+            let allowed = "nothing, unless map = \"own_queue\" or \"own_queue_paced\"";
+            return Err(told(format!("is given: allowed is {allowed}")));
         }
         let (count, wanted) = (pairs.len(), spec.observation.features.len());
         if count != wanted {

@@ -3,7 +3,7 @@
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
 use super::law::{self, Law};
-use crate::law::own_queue::EXPONENT_MAX;
+use crate::law::own_queue::{EXPONENT_MAX, TARGET_PACKETS};
 use crate::ranges::note;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -106,7 +106,7 @@ pub struct ActionSpec {
     /// divide it, `+P` and `-P` add and subtract packets.
     #[serde(default = "steps")]
     pub steps: Vec<String>,
-    /// How much a value of 1 changes, in [1e-6, 10]; not with `cwnd_steps` and `own_queue`.
+    /// How much a value of 1 changes, in [1e-6, 10]; not with `cwnd_steps` and over a law.
     #[serde(default = "scale")]
     pub scale: f64,
     /// Largest absolute value of a valid action, in [1, 1e6]; beyond it the flow falls back. Valid
@@ -116,6 +116,9 @@ pub struct ActionSpec {
     /// Only with `own_queue`: the law's target grows with this power of the rate, in [0, 0.9].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<f64>,
+    /// Only with `own_queue_paced`: the law's target at 10 Mb/s, packets, in [0.1, 1000].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_packets: Option<f64>,
     /// Only with `own_queue`: when actions apply.
     #[serde(default, skip_serializing_if = "WhenSpec::is_always")]
     pub when: WhenSpec,
@@ -156,6 +159,8 @@ pub enum MapSpec {
     RateAndCwnd,
     /// What the law of the controller `own_queue` does: a0 its target, a1 its window. Zeros leave it as it is.
     OwnQueue,
+    /// The same law at all times: a0 its target and how far it paces, a1 the rate that it holds. Zeros leave it as it is.
+    OwnQueuePaced,
     /// The window of the controller `cubic`, by the factor 2^(scale a); CUBIC goes on from there (source: Abbasloo,
     /// Yen and Chao, Orca, SIGCOMM 2020, with a scale of 2).
     CubicFactor,
@@ -166,6 +171,7 @@ impl MapSpec {
     pub(super) fn law(self) -> Option<&'static Law> {
         match self {
             Self::OwnQueue => Some(&law::own_queue::LAW),
+            Self::OwnQueuePaced => Some(&law::own_queue::PACED),
             Self::CubicFactor => Some(&law::cubic_factor::LAW),
             Self::CwndSteps | Self::CwndFactor | Self::RateChange | Self::RateAndCwnd => None,
         }
@@ -416,6 +422,15 @@ impl ActionSpec {
                 return Err(fault("action.exponent", exponent, allowed));
             }
             number("action.exponent", exponent, 0.0, EXPONENT_MAX)?;
+        }
+        let (low, high) = TARGET_PACKETS;
+        note("action.target_packets", low, high);
+        if let Some(packets) = self.target_packets {
+            if self.map != MapSpec::OwnQueuePaced {
+                let allowed = "nothing, unless map = \"own_queue_paced\"";
+                return Err(fault("action.target_packets", packets, allowed));
+            }
+            number("action.target_packets", packets, low, high)?;
         }
         if self.when == WhenSpec::Contention && self.map != MapSpec::OwnQueue {
             let allowed = "\"always\", unless map = \"own_queue\"";

@@ -13,6 +13,8 @@ pub const WINDOW: Span = Span::from_millis(10_000);
 pub const NEAR_BASE: f64 = 1.02;
 /// Weight of an interval in the delivery rate.
 const DELIVERY_GAIN: f64 = 0.25;
+/// Weight of an interval in the spread of the delivery rate.
+const SPREAD_GAIN: f64 = 1.0 / 16.0;
 /// Intervals that the drain looks at.
 const DRAIN_INTERVALS: usize = 4;
 /// Below so much queue the drain is 0: there is none to speak of.
@@ -60,6 +62,9 @@ pub struct Interval {
     pub delivery_pps: f64,
     /// Largest `delivery_pps` of the last 10 s.
     pub delivery_max_pps: f64,
+    /// Difference between what successive intervals delivered per second, beyond one packet, over the larger of the two:
+    /// average with weight 1/16 for the newest, in [0, 1].
+    pub delivery_spread: f64,
     /// Whether the queue ever drains: (smallest R - base) / (largest R - base), where R are the smallest
     /// round trips of the last four intervals, in [0, 1]; 0 where the largest is below 1 ms over the base.
     pub drain: f64,
@@ -133,6 +138,8 @@ pub struct Signals {
     recent: [Span; DRAIN_INTERVALS],
     /// Until the first delivery its rate is no average.
     delivered: bool,
+    /// Delivered per second in the latest interval with a delivery.
+    rate_pps: f64,
     last: Interval,
 }
 
@@ -149,6 +156,7 @@ impl Signals {
             delivery_max: WindowedMax::new(WINDOW.0),
             recent: [Span::ZERO; DRAIN_INTERVALS],
             delivered: false,
+            rate_pps: 0.0,
             last,
         }
     }
@@ -274,7 +282,12 @@ impl Signals {
         }
         let gain = if self.delivered { DELIVERY_GAIN } else { 1.0 };
         self.delivered = true;
-        interval.delivery_pps += gain * (acked / seconds - interval.delivery_pps);
+        let rate_pps = acked / seconds;
+        interval.delivery_pps += gain * (rate_pps - interval.delivery_pps);
+        let apart = (rate_pps - self.rate_pps).abs() - 1.0 / seconds;
+        let spread = apart.max(0.0) / rate_pps.max(self.rate_pps).max(1.0);
+        interval.delivery_spread += SPREAD_GAIN * (spread - interval.delivery_spread);
+        self.rate_pps = rate_pps;
         self.delivery_max.sample(interval.now.0, interval.delivery_pps);
         interval.delivery_max_pps = self.delivery_max.value();
     }

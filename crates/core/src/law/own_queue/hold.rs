@@ -32,6 +32,11 @@ const EVENT: u32 = 10;
 const EVENT_GAIN: f64 = 0.25;
 /// A rate above that of CUBIC's formula approaches it by this part per second.
 const APPROACH_PER_S: f64 = 0.1;
+/// With an action that lets it grow by u, a rate below so many times that of the formula approaches that by this part per
+/// second, while at least 1 - u of the events are falls without a loss of the flow's own: others reduce their windows.
+const GROWTH: (f64, f64) = (3.0, 0.5);
+/// With one below 0 it approaches a rate so many powers of two below that of the formula.
+const SHRINK_OCTAVES: f64 = 2.0;
 /// CUBIC's mean window is the first of these times (RTT/p)^(3/4), RTT in seconds and p events per packet, and at least
 /// Reno's, the second times (1/p)^(1/2) (RFC 9438 sections 5.1 and 4.3).
 const CUBIC: f64 = 1.054;
@@ -59,6 +64,8 @@ struct Events {
     packets: f64,
     /// Mean number of packets between events.
     mean: f64,
+    /// Part of the events that are falls without a loss: average with the gain of the mean.
+    falls: f64,
     /// Longest queue since a loss or fall, ns.
     longest: f64,
 }
@@ -87,11 +94,14 @@ pub struct Hold {
     /// Average of the lost part.
     loss: f64,
     held: Option<Held>,
+    /// What an action lets a held rate grow, in [-1, 1].
+    pub growth: f64,
 }
 
 impl Default for Hold {
     fn default() -> Self {
-        Self { calm_max: WindowedMax::new(MEMORY.0), calm: 0, loss: 0.0, held: None }
+        let calm_max = WindowedMax::new(MEMORY.0);
+        Self { calm_max, calm: 0, loss: 0.0, held: None, growth: 0.0 }
     }
 }
 
@@ -121,7 +131,7 @@ impl Hold {
             held.pps *= LESS;
         }
         held.events.on_interval(interval, scene.queue.0 as f64);
-        held.approach(interval);
+        held.approach(interval, self.growth);
     }
 
     /// The window that the rate asks for, packets.
@@ -160,11 +170,19 @@ impl Held {
         }
     }
 
-    /// Approaches the rate of CUBIC's formula from above.
-    fn approach(&mut self, interval: &Interval) {
+    /// Approaches the rate of CUBIC's formula from above, and a multiple from below where an action lets it grow.
+    fn approach(&mut self, interval: &Interval, growth: f64) {
         let Some(fair) = self.events.fair_pps(interval.srtt.as_secs_f64()) else { return };
-        let part = (APPROACH_PER_S * interval.duration.as_secs_f64()).min(1.0);
-        self.pps -= part * (self.pps - fair).max(0.0);
+        if self.pps <= 0.0 {
+            return;
+        }
+        let seconds = interval.duration.as_secs_f64();
+        let (times, per_s) = GROWTH;
+        let grows = growth > 0.0 && self.events.falls >= 1.0 - growth;
+        let fair = fair * if grows { times } else { libm::exp2(SHRINK_OCTAVES * growth.min(0.0)) };
+        let per_s = if self.pps > fair { APPROACH_PER_S } else { per_s };
+        let change = (per_s * seconds).min(1.0) * (self.pps - fair);
+        self.pps -= if grows { change } else { change.max(0.0) };
     }
 }
 
@@ -179,6 +197,7 @@ impl Events {
         if self.intervals > EVENT {
             let gain = if self.count == 0 { 1.0 } else { EVENT_GAIN };
             self.mean += gain * (self.packets - self.mean);
+            self.falls += gain * (f64::from(interval.lost_packets <= 0.0) - self.falls);
             (self.count, self.packets) = (self.count.saturating_add(1), 0.0);
         }
         (self.intervals, self.longest) = (0, queue_ns);
@@ -260,6 +279,17 @@ mod tests {
             };
             self.hold.on_interval(&interval, &scene);
             self.hold.window(&interval)
+        }
+
+        /// The same with a loss at each fall.
+        fn losing_falls(&mut self, falls: u32, apart: u32) -> f64 {
+            for _ in 0..falls {
+                self.pps(apart - 1, 10.0, 100);
+                self.lost_packets = 1.0;
+                self.contended(10.0, 50);
+                self.lost_packets = 0.0;
+            }
+            self.hold.held.unwrap().pps
         }
 
         /// The rate held after so many such intervals.
@@ -392,6 +422,33 @@ mod tests {
         let mut flow = Flow::new(20.0);
         flow.calm(100);
         is_about(flow.falls(20, 40), 10.0);
+    }
+
+    #[test]
+    fn an_action_lets_it_grow_where_others_reduce_their_windows() {
+        for (growth, losing, grows) in
+            [(0.05, false, true), (1.0, true, true), (0.5, true, false), (0.0, false, false)]
+        {
+            let mut flow = Flow::new(20.0);
+            flow.hold.growth = growth;
+            flow.calm(100);
+            let held = if losing { flow.losing_falls(60, 12) } else { flow.falls(60, 12) };
+            assert_eq!(held > 20.0, grows, "{growth} {losing} {held}");
+            assert!(grows || held < 10.1, "{growth} {losing} {held}");
+        }
+    }
+
+    #[test]
+    fn an_action_below_zero_lets_it_fall_below_that() {
+        let held = |growth: f64| {
+            let mut flow = Flow::new(1000.0);
+            flow.hold.growth = growth;
+            flow.calm(100);
+            flow.delivery_pps = 500.0;
+            flow.falls(60, 12)
+        };
+        assert!(held(-0.5) < 0.6 * held(0.0), "{} {}", held(-0.5), held(0.0));
+        assert!(held(-1.0) < 0.6 * held(-0.5), "{} {}", held(-1.0), held(-0.5));
     }
 
     #[test]

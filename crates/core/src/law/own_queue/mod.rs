@@ -44,6 +44,9 @@ const STEP: (f64, f64) = (0.8, 1.25);
 const STEP_IN_ALL: (f64, f64) = (0.5, 2.0);
 /// The first value of an action changes the target by up to so many powers of two.
 const TARGET_OCTAVES: f64 = 6.0;
+/// With the map `own_queue_paced` the first value changes the target by up to so many powers of two, and, above 0, the
+/// rate of pacing by up to so many: what comes in lumps must not be sent more slowly than it may come.
+const PACED_OCTAVES: (f64, f64) = (1.0, 4.0);
 /// The second value's effect h(u) = a·u + b·u³: fine near zero.
 const FACTOR_TERMS: (f64, f64) = (0.15, 0.85);
 /// Pacing, in windows per round trip; in the start, that doubles the window in one, more.
@@ -70,6 +73,31 @@ const JITTER_HIDES: f64 = 2.0;
 const FACTOR_OCTAVES: f64 = 20.0;
 /// A congestion mark takes so much of the window (RFC 8511), once per interval.
 const AFTER_MARK: f64 = 0.85;
+
+/// Range of [`Settings::target_packets`].
+pub const TARGET_PACKETS: (f64, f64) = (0.1, 1000.0);
+
+/// What the values of an action of the map `own_queue_paced` ask for; zeros leave the law as it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turned {
+    /// The first value of [`Law::on_interval`]'s action.
+    pub target: f64,
+    /// Factor of the rate of pacing outside of the start, 1 or more.
+    pub pacing: f64,
+    /// How readily a held rate grows, or below 0 how far it falls, in [-1, 1].
+    pub growth: f64,
+}
+
+impl Turned {
+    /// Of two values in [-1, 1].
+    pub fn of(action: [f64; 2]) -> Self {
+        Self {
+            target: action[0] * PACED_OCTAVES.0 / TARGET_OCTAVES,
+            pacing: libm::exp2(PACED_OCTAVES.1 * action[0].max(0.0)),
+            growth: action[1],
+        }
+    }
+}
 
 /// The numbers of the law that a scenario may set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -146,6 +174,8 @@ pub struct Law {
     earlier: f64,
     /// When the start ended, until a packet sent later has come back.
     left: Option<Time>,
+    /// Factor of the rate of pacing outside of the start.
+    pacing: f64,
     counts: Counts,
 }
 
@@ -184,6 +214,7 @@ impl Law {
             undone: Time(0),
             earlier: initial,
             left: None,
+            pacing: 1.0,
             counts: Counts::default(),
         }
     }
@@ -204,7 +235,7 @@ impl Law {
     /// The rate of sending.
     pub fn pacing(&self) -> Option<Rate> {
         let rtt = if self.rtt > Span::ZERO { self.rtt } else { NOMINAL_RTT };
-        let gain = if self.is_starting() { START_PACING_GAIN } else { PACING_GAIN };
+        let gain = if self.is_starting() { START_PACING_GAIN } else { PACING_GAIN * self.pacing };
         let bits_per_s = gain * self.cwnd_packets() * self.packet * 8.0 / rtt.as_secs_f64();
         Some(Rate((bits_per_s as u64).clamp(1, Rate::UNLIMITED.0 - 1)))
     }
@@ -336,6 +367,12 @@ impl Law {
 
     fn set(&mut self, cwnd: f64) {
         self.cwnd = cwnd.clamp(CWND_MIN, (CWND_MAX.0 as f64 / self.packet).max(CWND_MIN));
+    }
+
+    /// Sets how far it paces and how a held rate grows, until this is told anew.
+    pub fn turn_to(&mut self, turned: &Turned) {
+        self.pacing = turned.pacing;
+        self.hold.growth = turned.growth;
     }
 
     /// A monitor interval has ended. `action` has two values in [-1, 1]: the first sets the target, the second

@@ -161,7 +161,7 @@ fn every_signal_is_cut_to_its_range() {
 fn only_features_of_signals_ask_for_them() {
     let asking: Vec<_> = FEATURES.iter().filter(|feature| feature.uses_signals()).collect();
     let names: Vec<_> = asking.iter().map(|feature| feature.name).collect();
-    assert_eq!((names[0], names[names.len() - 1], names.len()), ("queue", "since_loss", 12));
+    assert_eq!((names[0], names[names.len() - 1], names.len()), ("queue", "since_loss", 13));
     // None of them looks at the flow's window, rate or the metrics.
     let alone = Moment { signals: moment().signals, ..Moment::default() };
     assert!(asking.iter().all(|feature| feature.value(&alone) == feature.value(&moment())));

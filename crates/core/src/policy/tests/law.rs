@@ -97,6 +97,47 @@ fn zeros_under_contention_are_the_controller_own_queue_to_the_last_packet() {
     }
 }
 
+/// [`TABLES`] with the other map over the law.
+fn paced() -> String {
+    TABLES.replace("\"own_queue\"", "\"own_queue_paced\"")
+}
+
+#[test]
+fn zeros_of_the_paced_map_are_the_controller_own_queue_to_the_last_packet() {
+    for (link, flows) in NETWORKS {
+        let scenario = scenario(link, flows);
+        let found = answered(&scenario, &paced(), |_| [0.0; 2]);
+        assert_same(&text(found), &text(alone(&scenario)), link);
+    }
+}
+
+#[test]
+fn a_paced_action_changes_what_the_law_does() {
+    let (link, flows) = NETWORKS[2];
+    let scenario = scenario(link, flows);
+    let law = text(alone(&scenario));
+    let found = |answer: [f32; 2]| text(answered(&scenario, &paced(), move |_| answer));
+    assert!(found([0.5, 0.0]) != law);
+    assert_same(&found([0.5, 1.0]), &found([0.5, 1.0]), "the same answers");
+}
+
+#[test]
+fn the_target_of_a_paced_policy_is_that_of_the_controller() {
+    let (link, _) = NETWORKS[0];
+    let larger = scenario(link, "params = { target_packets = 7.0 }\n");
+    let spec = paced().replace("_paced\"", "_paced\"\ntarget_packets = 7.0");
+    let found = text(answered(&scenario(link, ""), &spec, |_| [0.0; 2]));
+    assert_same(&found, &text(alone(&larger)), "target_packets = 7");
+    for (tables, allowed) in [
+        (spec.replace("_paced", ""), "allowed is nothing, unless map = \"own_queue_paced\""),
+        (spec.replace("7.0", "0.01"), "allowed is a number in [0.1, 1000]"),
+        (spec.replace("target_packets", "exponent"), "unless map = \"own_queue\""),
+    ] {
+        let told = PolicySpec::parse(&tables).unwrap_err().to_string();
+        assert!(told.contains("action.") && told.contains(allowed), "{told}");
+    }
+}
+
 #[test]
 fn each_value_changes_what_the_law_does() {
     let (link, flows) = NETWORKS[0];

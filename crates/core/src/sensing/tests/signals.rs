@@ -164,6 +164,26 @@ fn the_delivery_rate_is_an_average_that_gives_the_newest_interval_a_quarter() {
 }
 
 #[test]
+fn the_spread_of_the_rate_counts_changes_of_more_than_a_packet() {
+    let spread = |rates: &[u64]| {
+        let mut signals = signals();
+        for (index, &packets) in rates.iter().cycle().take(400).enumerate() {
+            let now_ms = 100 * (index as u64 + 1);
+            for _ in 0..packets {
+                signals.on_ack(&ack(now_ms, 40.0));
+            }
+            signals.end(at(now_ms));
+        }
+        signals.last().delivery_spread
+    };
+    assert!(spread(&[10]) < 1e-6);
+    assert!(spread(&[10, 11]) < 1e-6, "one packet is no change");
+    // From 5 to 20 packets and back: 14 of 20.
+    close(spread(&[5, 20]), 0.7);
+    assert!(spread(&[0, 20]) > 0.9);
+}
+
+#[test]
 fn before_the_first_delivery_there_is_no_rate() {
     let mut signals = signals();
     close(signals.end(at(10)).delivery_pps, 0.0);

@@ -43,6 +43,32 @@ fn decide(law: &mut Law, interval: &Interval, action: [f64; 2]) -> f64 {
 }
 
 #[test]
+fn the_first_value_of_a_paced_action_sets_target_and_pacing_together() {
+    let told = |value: f64| {
+        let mut law = steady();
+        let turned = Turned::of([value, 0.0]);
+        law.turn_to(&turned);
+        let cwnd = decide(&mut law, &interval(1.0, 0.0), [turned.target, 0.0]);
+        (cwnd, law.pacing().expect("paced").0 as f64 / law.cwnd_packets())
+    };
+    let (_, plain) = told(0.0);
+    for (value, target, pacing) in
+        [(-1.0, 0.5, 1.0), (0.0, 1.0, 1.0), (0.5, 2f64.sqrt(), 4.0), (1.0, 2.0, 16.0)]
+    {
+        let (cwnd, rate) = told(value);
+        close(cwnd, 100.0 + 0.5 * 3.5 * target);
+        assert!((rate / plain / pacing - 1.0).abs() < 1e-6, "{value}: {rate} {plain}");
+    }
+}
+
+#[test]
+fn the_second_value_of_a_paced_action_is_what_a_held_rate_may_grow() {
+    let mut law = law();
+    law.turn_to(&Turned::of([0.5, -0.25]));
+    close(law.hold.growth, -0.25);
+}
+
+#[test]
 fn an_interval_corrects_half_of_the_error() {
     let mut law = steady();
     close(decide(&mut law, &interval(1.0, 0.0), [0.0; 2]), 100.0 + 0.5 * 3.5);
