@@ -172,7 +172,7 @@ def test_a_qlog_of_quinn_is_refused_in_one_line_and_not_begun(tmp_path: Path) ->
     words = ("run", "path.toml", "--backend", "quic", "--cc", "quinn:cubic", "--qlog", "a.sqlog")
     code, _, err = ackademy_command(*words, cwd=tmp_path)
     assert (code, err.count("\n")) == (2, 1), err
-    assert 'flow "bulk": a qlog of quinn' in err
+    assert 'flow "bulk_0": a qlog of quinn' in err
     assert [path.name for path in tmp_path.iterdir()] == ["path.toml"]
 
 
