@@ -167,6 +167,15 @@ def test_a_qlog_has_what_noq_tells_the_controller_and_changes_nothing(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
+def test_a_qlog_of_quinn_is_refused_in_one_line_and_not_begun(tmp_path: Path) -> None:
+    (tmp_path / "path.toml").write_text(TEXT)
+    words = ("run", "path.toml", "--backend", "quic", "--cc", "quinn:cubic", "--qlog", "a.sqlog")
+    code, _, err = ackademy_command(*words, cwd=tmp_path)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert 'flow "bulk_0": a qlog of quinn' in err
+    assert [path.name for path in tmp_path.iterdir()] == ["path.toml"]
+
+
 def test_a_qlog_of_one_flow_names_it_once(tmp_path: Path) -> None:
     path = tmp_path / "one.sqlog"
     found = run(TEXT.replace("count = 2", "count = 1"), backend="quic", qlog=path)

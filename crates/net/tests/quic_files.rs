@@ -223,7 +223,7 @@ fn a_fetch_from_a_peer_that_falls_silent_ends_after_30_s_in_one_line_and_keeps_i
     let said = gave_up(fetch, 30.0..60.0);
     stop.join().expect("it stopped the server");
     assert!(said.contains("stays, run again to continue"), "{said}");
-    assert!(names(&folder.0).iter().any(|name| name.ends_with(".part")));
+    assert!(names(&folder.0).iter().any(|name| name.starts_with(".copy.")));
 }
 
 #[test]

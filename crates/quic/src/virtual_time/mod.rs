@@ -56,6 +56,8 @@ pub struct Quic {
     /// Why a stack has just closed a connection.
     lost: Option<String>,
     qlog: Option<Numbered>,
+    /// The first flow over quinn.
+    over_quinn: Option<String>,
 }
 
 /// Runs a network to its end.
@@ -106,11 +108,15 @@ impl Quic {
             buffer: Vec::new(),
             lost: None,
             qlog: None,
+            over_quinn: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
                 let governor = if plan::is_datagrams(plan) { None } else { Some(build(plan)?) };
                 governor.iter().try_for_each(|governor| plan::check_governor(plan, governor))?;
+                if matches!(governor, Some(Governor::Quinn(_))) {
+                    quic.over_quinn.get_or_insert_with(|| plan.name.clone());
+                }
                 quic.add_flow(network, plan, (arrival, seed), (&keys, governor));
             }
         }
@@ -154,7 +160,16 @@ impl Quic {
     }
 
     /// Writes what its senders do, from the beginning; `about` says what the file is of.
-    pub fn log(&mut self, out: Output, about: &str) {
+    ///
+    /// # Errors
+    ///
+    /// If a flow is over quinn, which tells a controller of no packet by its number.
+    pub fn log(&mut self, out: Output, about: &str) -> Result<(), Refused> {
+        if let Some(name) = &self.over_quinn {
+            return Err(Refused(format!(
+                "flow {name:?}: a qlog of quinn, which names no packets to its controller: allowed is a flow over noq"
+            )));
+        }
         let only = (self.wire.owners.len() == 1).then(|| self.flows[0].name.clone());
         let log = Numbered::new(out, about, only.as_deref());
         for flow in &mut self.flows {
@@ -165,6 +180,7 @@ impl Quic {
             }
         }
         self.qlog = Some(log);
+        Ok(())
     }
 
     /// The time reached.

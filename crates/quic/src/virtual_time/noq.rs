@@ -133,7 +133,7 @@ impl Controller for Watched<dyn Controller> {
     }
 
     fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
-        self.own.sent(now, u64::from(bytes), pn);
+        self.own.sent(now, u64::from(bytes), Some(pn));
         self.inner.on_packet_sent(now, bytes, pn);
     }
 

@@ -115,7 +115,7 @@ impl ControllerFactory for WatchedFactory<dyn ControllerFactory + Send + Sync> {
 
 impl Controller for Watched<dyn Controller> {
     fn on_sent(&mut self, now: Instant, bytes: u64, last_packet_number: u64) {
-        self.own.sent(now, bytes, last_packet_number);
+        self.own.sent(now, bytes, None);
         self.inner.on_sent(now, bytes, last_packet_number);
     }
 

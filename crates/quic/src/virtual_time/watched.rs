@@ -124,10 +124,11 @@ impl Watcher {
         Self::new(&self.seen)
     }
 
-    pub(super) fn sent(&mut self, now: Instant, bytes: u64, number: u64) {
+    /// `number` is `None` where the stack does not tell it.
+    pub(super) fn sent(&mut self, now: Instant, bytes: u64, number: Option<u64>) {
         let mut seen = locked(&self.seen);
         seen.inflight += bytes;
-        if let Some(log) = &mut seen.log {
+        if let (Some(log), Some(number)) = (&mut seen.log, number) {
             let at = log.at(now);
             log.sender.sent(at, number, bytes as u32);
         }
