@@ -20,6 +20,7 @@ pub const LAW: Law = Law {
 };
 
 /// CUBIC of one flow, with its defaults.
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
 struct CubicFactor {
     cubic: Cubic,
