@@ -1,5 +1,5 @@
 //! The action map `cubic_factor`: the window of the controller `cubic` times 2^(scale a) at each decision, and CUBIC
-//! beneath, which reacts to losses and time-outs and goes on from that window between decisions. With a scale of 2
+//! beneath, which reacts to losses and time-outs and continues from that window between decisions. With a scale of 2
 //! the factor is 4^a, as in Orca (Abbasloo, Yen and Chao, SIGCOMM 2020). As there, the agent acts from the end of the
 //! first slow start on, and the stage of the cubic stays when the window is set. Proposed: a window that was not used
 //! does not grow (RFC 9438 section 5.8); the bounds hold for what an action sets, not for CUBIC; after a round trip
@@ -20,6 +20,7 @@ pub const LAW: Law = Law {
 };
 
 /// CUBIC of one flow, with its defaults.
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
 struct CubicFactor {
     cubic: Cubic,

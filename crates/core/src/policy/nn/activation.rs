@@ -81,7 +81,9 @@ impl Activation {
             Self::Tanh => values.iter_mut().for_each(|x| *x = tanh(*x)),
             Self::Sigmoid => values.iter_mut().for_each(|x| *x = sigmoid(*x)),
             Self::LeakyRelu { slope } => {
-                values.iter_mut().for_each(|x| *x = if *x < 0.0 { slope * *x } else { *x });
+                for x in values {
+                    *x = leaky_relu(*x, slope);
+                }
             }
         }
     }
@@ -117,6 +119,11 @@ impl Activation {
 #[inline]
 fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
+}
+
+#[inline]
+fn leaky_relu(x: f32, slope: f32) -> f32 {
+    if x < 0.0 { slope * x } else { x }
 }
 
 /// 1 / (1 + exp(-x)), to 2e-7 relative for x above -80.
