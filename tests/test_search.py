@@ -12,10 +12,11 @@ from random import Random
 
 import pytest
 
+from ackademy.backends import schemes
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.studies.evaluate import sources
 from ackademy.studies.search import grammar as grammars
-from ackademy.studies.search.grammar import DEPTH_MAX, Grammar, Template, Tree, expression
+from ackademy.studies.search.grammar import DEPTH_MAX, HOLE, Grammar, Template, Tree, expression
 from ackademy.studies.search.search import LOG, Search, Task
 from commands import ackademy_command
 
@@ -132,6 +133,27 @@ def test_a_template_filled_with_its_own_expressions_does_the_same() -> None:
         ast.parse(template.filled(holes))
         assert all(place < len(parents) for place in places)
         parents.append(holes)
+
+
+def code_of(text: str) -> str:
+    """Without what documents it."""
+    tree = ast.parse(text)
+    for own in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))):
+        if ast.get_docstring(own) is not None:
+            own.body.pop(0)
+    return ast.dump(tree)
+
+
+def test_the_found_rule_is_the_template_with_the_expressions_that_the_guide_prints(
+    tmp_path: Path,
+) -> None:
+    template, found = (Template.read(EXAMPLES / name) for name in ("rule.py", "found.py"))
+    assert code_of(template.filled(found.holes)) == code_of(found.text)
+    guide = (ROOT / "docs" / "guide" / "search.md").read_text(encoding="utf-8")
+    printed = guide.split("## A rule that was found")[1].split("```python\n")[1].split("```")[0]
+    assert printed.splitlines() == [own[0].strip() for own in HOLE.finditer(found.text)]
+    scheme = schemes.one(str(EXAMPLES / "found.py"))
+    assert Search(task(tmp_path)).judge(scheme).score is not None
 
 
 def test_a_search_is_the_same_on_any_number_of_processes_and_after_a_kill(tmp_path: Path) -> None:
