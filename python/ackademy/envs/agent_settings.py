@@ -50,7 +50,7 @@ ORCA = """\
 # Orca: Abbasloo, Yen, Chao, SIGCOMM 2020: the seven numbers of its state, the last ten intervals
 # of 20 ms, and 4^a times CUBIC's window, with the scalings of its code (rl-module/envwrapper.py).
 [observation]
-features = ["throughput_ratio", "pacing_ratio", "lost_rate_5", "acked_ratio", "interval",
+features = ["throughput_ratio", "pacing_ratio", "lost_rate_5", "acked_ratio", "interval_s",
             "srtt_ratio", "delay_metric"]
 history = 10
 

@@ -434,7 +434,7 @@ pub const FEATURES: &[Feature] = &[
         high: 10.0,
     },
     Feature {
-        name: "interval",
+        name: "interval_s",
         about: "length of the interval, s",
         scale: "as it is, in [0, 10]",
         of: Source::Moment(|moment| moment.metrics.duration_s),

@@ -62,7 +62,7 @@ fn every_feature_has_the_scaling_that_is_written() {
         ("lost_rate", 0.024),
         ("lost_rate_5", 0.12),
         ("acked_ratio", 50.0 / 30.0),
-        ("interval", 0.1),
+        ("interval_s", 0.1),
         ("interval_ratio", 0.25),
         ("srtt_ratio", 40.0 / 55.0),
         ("delay_metric", 50.0 / 55.0),
