@@ -138,9 +138,10 @@ def test_a_template_filled_with_its_own_expressions_does_the_same() -> None:
 def code_of(text: str) -> str:
     """Without what documents it."""
     tree = ast.parse(text)
-    for own in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))):
-        if ast.get_docstring(own) is not None:
-            own.body.pop(0)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for body in (tree.body, *(own.body for own in classes)):
+        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body.pop(0)
     return ast.dump(tree)
 
 

@@ -9,11 +9,11 @@ two. Labels stay readable at 390 pixels, on light and dark backgrounds.
 from __future__ import annotations
 
 import csv
-import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import pairwise, product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,6 +65,10 @@ class Box(NamedTuple):
         """Whether two cover a common point."""
         return (self.left < other.right and other.left < self.right
                 and self.top < other.bottom and other.top < self.bottom)  # fmt: skip
+
+    def meets_any(self, others: Iterable[Box]) -> bool:
+        """Whether it covers a point of one of the others."""
+        return any(self.meets(other) for other in others)
 
     def holds(self, other: Box) -> bool:
         """Whether the other is inside."""
@@ -151,7 +155,7 @@ def panels() -> list[Panel]:
 def around(x: float, y: float, wide: float) -> Iterator[tuple[str, float, Box]]:
     """Anchor, place and box of a label around a mark, the nearest first."""
     near = RADIUS + 4.0
-    for far in (0.0, 14.0, 28.0, 44.0, 62.0, 84.0):
+    for far in (0.0, 6.0, 12.0, 18.0, 24.0, 32.0, 44.0, 62.0, 84.0):
         for turn in range(8 if far == 0.0 else 16):
             angle = math.pi * turn / (4.0 if far == 0.0 else 8.0)
             dx, dy = math.cos(angle), math.sin(angle)
@@ -167,7 +171,7 @@ def steps(panel: Panel, top: float) -> list[Box]:
     front = sorted((dot.across, dot.up) for dot in panel.dots if dot.is_front)
     places = [panel.place(*one, top) for one in front]
     found = []
-    for (x, y), (right, higher) in itertools.pairwise(places):
+    for (x, y), (right, higher) in pairwise(places):
         found += [Box(x, y, right, y), Box(right, min(y, higher), right, max(y, higher))]
     return found
 
@@ -209,7 +213,7 @@ def leader(box: Box, x: float, y: float) -> list[tuple[float, float]]:
     """Points of the line from a mark to its label, none where the label is near."""
     to_x, to_y = min(max(x, box.left), box.right), (box.top + box.bottom) / 2.0
     far = math.dist((to_x, to_y), (x, y))
-    if far < 3.5 * RADIUS:
+    if far < 2.9 * RADIUS:
         return []
     count = math.ceil(far / 4.0)
     return [(x + (to_x - x) * i / count, y + (to_y - y) * i / count) for i in range(count + 1)]
@@ -218,33 +222,41 @@ def leader(box: Box, x: float, y: float) -> list[tuple[float, float]]:
 def labels(panel: Panel, top: float) -> tuple[list[str], list[str]]:
     """The labels that there is room for, and the lines to those that are not near."""
     places = {dot.name: panel.place(dot.across, dot.up, top) for dot in panel.dots}
-    taken = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in places.values()]
-    taken += [Box(a - 2, b - 2, c + 2, d + 2) for a, b, c, d in steps(panel, top)]
-    named: list[Box] = []
+    dots = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in places.values()]
+    front = [Box(a - 2, b - 2, c + 2, d + 2) for a, b, c, d in steps(panel, top)]
     inside = Box(LEFT, top, WIDTH - 4, top + HIGH)
+    named: list[Box] = []
+    drawn: list[Box] = []
     texts, lines = [], []
     for dot in sorted(panel.dots, key=lambda one: (not one.is_front, one.name not in KNOWN)):
-        must = dot.is_front or dot.name in KNOWN
-        wide = (BOLD if dot.is_front else PLAIN) * len(dot.name)
-        for anchor, at, box in around(*places[dot.name], wide):
-            points = leader(box, *places[dot.name])
-            line = [Box(x - 1.0, y - 1.0, x + 1.0, y + 1.0) for x, y in points]
+        must, (x, y) = dot.is_front or dot.name in KNOWN, places[dot.name]
+        for is_strict, (anchor, at, box) in product((True, False), around(x, y, width(dot))):
+            points = leader(box, x, y)
+            line = [Box(px - 1.0, py - 1.0, px + 1.0, py + 1.0) for px, py in points]
+            beyond = [one for one, to in zip(line, points, strict=True)
+                      if math.dist(to, (x, y)) > 1.6 * RADIUS]  # fmt: skip
             if (
                 (must or not points)
                 and inside.holds(box)
-                and not any(box.meets(one) for one in taken)
-                and not any(one.meets(other) for one in line for other in named)
+                and not box.meets_any(dots + front + named + drawn)
+                and not any(one.meets_any(named) for one in line)
+                and not (is_strict and any(one.meets_any(dots) for one in beyond))
             ):
-                taken += [box, *line]
                 named.append(box)
+                drawn += line
                 kind = "b" if dot.is_front else "n"
                 where = f'x="{at:.1f}" y="{box.bottom - 3.5:.1f}"'
                 texts.append(f'<text class="{kind} {anchor} l" {where}>{dot.name}</text>')
                 if points:
-                    (x, y), (to_x, to_y) = points[0], points[-1]
+                    to_x, to_y = points[-1]
                     lines.append(f'<path class="to" d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"/>')
                 break
     return texts, lines
+
+
+def width(dot: Dot) -> float:
+    """Of a label, pixels."""
+    return (BOLD if dot.is_front else PLAIN) * len(dot.name)
 
 
 def figure() -> str:
