@@ -263,7 +263,7 @@ def test_advantages_run_along_each_stream_and_stop_where_it_is_cut() -> None:
     np.testing.assert_allclose(advantage, [1 + 4 + 0.25 * middle, 14, middle, 24, last])
 
 
-NETWORKS = [
+NETWORKS: list[list[dict[str, object]]] = [
     [{"kind": "conv1d", "filters": 6, "kernel": 5, "activation": "relu"},
      {"kind": "max_pool", "size": 2},
      {"kind": "conv1d", "filters": 5, "kernel": 4, "padding": "valid", "activation": "tanh"},
