@@ -36,7 +36,7 @@ HOST := $(shell rustc --print host-tuple)
 ACKADEMYD := target/$(HOST)/release/ackademyd
 
 .PHONY: help system build ackademyd c guests ns3 python browser demo test test-all test-rust test-python test-torch bench bench-env bench-kernel bench-quic gap \
-	results format lint deny msrv peers fuzz wasm docs packages schemas clean
+	asan results benchmarks format lint deny msrv peers fuzz wasm docs packages schemas clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,7 +98,7 @@ test-python: ackademyd python browser wasm ns3
 
 # What the Python tests need in .venv.
 python: $(UV)
-	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra train --group docs
+	$(UV) sync --locked --quiet --inexact --extra figures --extra onnx --extra pandas --extra ray --extra record --extra train --group docs
 
 test-torch: build ## Stable-Baselines3 and RLlib on our environments, in build/torch (6.5 GB)
 	UV_PROJECT_ENVIRONMENT=build/torch $(UV) sync --locked --quiet --extra torch --extra train --no-install-project
@@ -119,6 +119,10 @@ bench-kernel: ackademyd ## on the kernel's TCP: throughput beside kernel CUBIC, 
 	$(ACKADEMYD) bench --in-kernel --cc own-queue --flows 20 --rounds 2 --seconds 3
 	$(ACKADEMYD) bench --in-kernel --cc policy --param policy=data/policies/flagship --flows 20 --rounds 2 --seconds 3
 
+asan: ## the C library, its fuzzing and C programs under AddressSanitizer (a nightly toolchain of Rust, clang)
+	RUSTFLAGS=-Zsanitizer=address CC="clang -fsanitize=address" CARGO_TARGET_DIR=target/asan \
+		cargo +nightly test --quiet --package ackademy-ffi --target $(HOST) -- --skip valgrind
+
 bench-quic: ## QUIC in virtual time: data packets per second and core, beside noq's own controllers; over loopback: goodput, memory
 	cargo bench --quiet --package ackademy-quic
 
@@ -128,6 +132,9 @@ gap: build ackademyd ## the sim-to-real report: simulator and kernel side by sid
 results: build ## the tables of docs/: which command makes each, its hours; makes those that are not of this program
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --list
 	PATH="$$PWD/$(BIN):$$PATH" python tools/results.py --make
+
+benchmarks: build ## every shipped scheme through `ackademy benchmark`: docs/results/benchmark.md, README's figure (an hour)
+	$(BIN)python tools/results.py --make benchmark
 
 # By file: `cargo fmt` follows `mod`, and build.rs declares the files of controllers/, coupled/ and schedulers/.
 RUST_FILES = $(shell find crates fuzz/fuzz_targets -name '*.rs')

@@ -82,7 +82,9 @@ def report(arguments: argparse.Namespace, *, late: bool) -> dict[str, Any]:
     )
     origin = str(Path(arguments.beside) / "stdin.toml")
     scenario = _core.Scenario.parse(sys.stdin.read(), origin, start)
-    of_kernel = {name for name in scenario.controllers if name.startswith(("kernel:", "noq:"))}
+    of_kernel = {
+        name for name in scenario.controllers if name.startswith(("kernel:", "noq:", "quinn:"))
+    }
     simulated = scenario.with_controller("cubic", {}) if of_kernel else scenario
     tables = _core.simulate(simulated, arguments.seed, sample_interval_ms=arguments.sample_ms)
     governed = [

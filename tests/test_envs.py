@@ -246,7 +246,7 @@ def test_rendering_says_where_the_flow_is() -> None:
         (
             {"agent_settings": "drinks"},
             TrainingError,
-            "agent_settings = 'drinks': no such file; allowed: aurora, dr",
+            "agent_settings = 'drinks': no such file; allowed: astraea, aurora, dr",
         ),
         ({"agent_settings": "[observation]\nx = 1\n"}, TrainingError, "agent_settings: line "),
         ({"reward": "drinks"}, TrainingError, "reward = 'drinks': similar: drinc; allowed: aurora"),

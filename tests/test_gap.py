@@ -339,7 +339,7 @@ def test_three_columns_have_a_difference_each(dumbbell: Path, fake: Path) -> Non
         (("--backends", "sim"), "--backends sim: allowed: two or more"),
         (("--backends", "sim,sim"), "--backends sim,sim: allowed: two or more"),
         (("--backends", "sim,quic", "--baselines", "kernel:cubic"),
-         "--baselines kernel:cubic: allowed: noq:NAME"),
+         "--baselines kernel:cubic: allowed: noq:NAME, quinn:NAME"),
         (("--baselines", "noq:cubic"), "--baselines noq:cubic: allowed: kernel:NAME"),
         (("--backends", "sim,quic", "--cc", "cubic,noq:cubic"), "--cc noq:cubic: is a backend's"),
         (("--backends", "sim,quic", "--cc", "lp_tcp/L5_K1"), "controller lp_tcp: has a send hook"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ackademy.errors import ControllerError
 from ackademy.runner import cells, experiments
 from commands import ackademy_command
 
+ROOT = Path(__file__).parents[1]
 TEXT = """\
 duration_s = 3
 [dumbbell]
@@ -94,6 +96,19 @@ def test_a_guest_that_is_not_there_is_refused_in_one_line(
         assert code == 2, err
         assert named in err
         assert err.count("\n") == 1, err
+
+
+def test_a_library_of_another_abi_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(guests.VARIABLE, str(tmp_path))
+    source = ROOT / "crates/guests/tests/guest.c"
+    flags = ("-shared", "-fPIC", "-DREPORTED_ABI=99", f"-I{ROOT}/crates/ffi/include")
+    subprocess.run(["cc", *flags, "-o", tmp_path / "linux.so", source], check=True)
+    (tmp_path / "dumbbell.toml").write_text(TEXT)
+    code, _, err = ackademy_command("run", "dumbbell.toml", "--cc", "linux:fixed", cwd=tmp_path)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert f"{tmp_path}/linux.so: its ABI is 99; allowed is 1" in err
 
 
 def test_a_name_that_a_library_has_not_is_refused_with_those_that_it_has(built: list[str]) -> None:

@@ -54,8 +54,13 @@ def ackademy(words: list[str], folder: Path) -> None:
 )
 def test_the_blocks_of_a_page_run_in_their_order(page: Path, tmp_path: Path) -> None:
     found = blocks(page)
-    if any("gymnasium" in text for _, text in found) and not importlib.util.find_spec("jax"):
-        pytest.skip("needs train: an extra")
+    for word, module, extra in (
+        ("gymnasium", "jax", "train"),
+        ("onnx", "onnxruntime", "onnx"),
+        ("ackademy record", "h5py", "record"),
+    ):
+        if any(word in text for _, text in found) and not importlib.util.find_spec(module):
+            pytest.skip(f"needs {extra}: an extra")
     for language, text in found:
         if language == "toml" and (name := re.match(r"# ([\w.]+\.toml)", text)):
             (tmp_path / name[1]).write_text(text, encoding="utf-8")

@@ -263,7 +263,7 @@ def test_advantages_run_along_each_stream_and_stop_where_it_is_cut() -> None:
     np.testing.assert_allclose(advantage, [1 + 4 + 0.25 * middle, 14, middle, 24, last])
 
 
-NETWORKS = [
+NETWORKS: list[list[dict[str, object]]] = [
     [{"kind": "conv1d", "filters": 6, "kernel": 5, "activation": "relu"},
      {"kind": "max_pool", "size": 2},
      {"kind": "conv1d", "filters": 5, "kernel": 4, "padding": "valid", "activation": "tanh"},
@@ -274,10 +274,15 @@ NETWORKS = [
     [{"kind": "gru", "units": 5, "returns": "all"},
      {"kind": "gru", "units": 4},
      {"kind": "dense", "units": 3}],
+    [{"kind": "layer_norm", "epsilon": 1e-4},
+     {"kind": "dense", "units": 6, "activation": {"kind": "leaky_relu", "slope": 0.2}},
+     {"kind": "flatten"},
+     {"kind": "layer_norm", "activation": "relu"},
+     {"kind": "dense", "units": 3}],
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tables", NETWORKS, ids=["lstm", "gru"])
+@pytest.mark.parametrize("tables", NETWORKS, ids=["lstm", "gru", "norm"])
 def test_a_network_survives_being_written(tables: list[dict[str, object]], tmp_path: Path) -> None:
     import jax
 
@@ -294,6 +299,29 @@ def test_a_network_survives_being_written(tables: list[dict[str, object]], tmp_p
     assert {name: value.shape for name, value in read.items()} == networks.tensor_shapes(
         layers, (16, 3)
     )
+
+
+def test_training_moves_every_tensor_of_a_network_that_normalises() -> None:
+    import jax
+
+    layers = layers_of(NETWORKS[2], "test")
+    weights = networks.begin(layers, (16, 3), jax.random.key(3))
+    x = jax.random.normal(jax.random.key(4), (50, 16, 3))
+    slopes = jax.grad(lambda own: (networks.jitted(layers, own, x) ** 2).sum())(weights)
+    assert all(np.isfinite(slope).all() and np.any(slope) for slope in slopes.values())
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"kind": "relu", "slope": 0.1}, r"activation = .*: allowed: \{ kind = \"leaky_relu\""),
+        ({"kind": "leaky_relu", "slope": 2.0}, r"slope = 0.0 to 1.0"),
+        ("leaky", r"activation = 'leaky': allowed: .*leaky_relu"),
+    ],
+)
+def test_an_activation_that_there_is_not_is_refused(table: object, told: str) -> None:
+    with pytest.raises(TrainingError, match=told):
+        layers_of([{"kind": "dense", "units": 2, "activation": table}], "test")
 
 
 def test_layers_compute_what_flax_computes_from_the_same_tensors() -> None:

@@ -128,18 +128,48 @@ def check(
             assert policy.decide(seen) == int(np.argmax(ours))
 
 
-@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid"])
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "leaky_relu"])
 def test_a_perceptron_is_flax_s(name: str) -> None:
     activation = getattr(nn, name)
     module = nn.Sequential(
         [lambda x: x.reshape(-1), nn.Dense(128), activation, nn.Dense(128), activation, nn.Dense(5)]
     )
-    hidden = f'kind = "dense"\nunits = 128\nactivation = "{name}"'
+    own = '{ kind = "leaky_relu", slope = 0.01 }' if name == "leaky_relu" else f'"{name}"'
+    hidden = f'kind = "dense"\nunits = 128\nactivation = {own}'
     layers = ['kind = "flatten"', hidden, hidden, 'kind = "dense"\nunits = 5']
 
     def tensors(params: Params) -> dict[str, F32]:
         places = ((1, "layers_1"), (2, "layers_3"), (3, "layers_5"))
         return {k: v for at, key in places for k, v in of_affine(at, params[key]).items()}
+
+    check(module, layers, tensors, history=10, features=3, outputs=5)
+
+
+def test_a_layer_that_normalises_is_flax_s() -> None:
+    module = nn.Sequential(
+        [
+            nn.Dense(20),
+            nn.LayerNorm(epsilon=1e-4),
+            nn.relu,
+            lambda x: x.reshape(-1),
+            nn.LayerNorm(epsilon=1e-5),
+            nn.Dense(5),
+        ]
+    )
+    layers = [
+        'kind = "dense"\nunits = 20',
+        'kind = "layer_norm"\nepsilon = 1e-4\nactivation = "relu"',
+        'kind = "flatten"',
+        'kind = "layer_norm"',
+        'kind = "dense"\nunits = 5',
+    ]
+
+    def tensors(params: Params) -> dict[str, F32]:
+        dense = {**of_affine(0, params["layers_0"]), **of_affine(4, params["layers_5"])}
+        for at, key in ((1, "layers_1"), (3, "layers_4")):
+            for part in ("scale", "bias"):
+                dense[f"layers.{at}.{part}"] = np.asarray(params[key][part])
+        return dense
 
     check(module, layers, tensors, history=10, features=3, outputs=5)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -167,6 +168,45 @@ def test_compare_measures_our_controllers_beside_ns3s_and_the_export_says_where(
 def test_the_program_refuses_a_plan_that_it_does_not_know(plan: str, line: str) -> None:
     with pytest.raises(ScenarioError, match=f"^here: {line}$"):
         ackademy_ns3.call([], plan, "here")
+
+
+def fake(path: Path, script: str) -> Path:
+    """A program that this script is."""
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("compiler", "said"),
+    [("echo 3 35", "ns-3.35"), ("echo 2 40", "ns-2.40"), ("exit 1", "ns-?.?")],
+)
+def test_an_ns3_that_is_too_old_or_not_there_builds_nothing_and_is_one_line(
+    compiler: str, said: str, tmp_path: Path
+) -> None:
+    fake(tmp_path / "g++", compiler)
+    done = subprocess.run(
+        [ROOT / "packaging/ns3.sh", tmp_path, tmp_path / "ns3"],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    allowed = "allowed is ns-3.36 or newer; apt-get install libns3-dev g++"
+    assert (done.returncode, done.stderr) == (2, f"ns3: {said}: {allowed}\n")
+    assert not (tmp_path / "ns3").exists()
+
+
+def test_a_program_of_ns3_with_another_abi_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "libackademy has ABI 2; allowed: 1, for which this program was built"
+    program = fake(tmp_path / "ns3", f'echo "ackademy-ns3: {line}" >&2; exit 2')
+    monkeypatch.setenv(ackademy_ns3.variable, str(program))
+    (tmp_path / "path.toml").write_text(TEXT)
+    code, _, err = ackademy_command("run", "path.toml", "--backend", "ns3", cwd=tmp_path)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert f"path.toml: {line}" in err
 
 
 @needs_ns3

@@ -380,7 +380,7 @@ REFUSED: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
     ),
     "an unknown node": (
         lambda: graph([*HEAD[:1], node("Gemm", "f,w", "g"), node("Softmax", "g")], {"w": W}),
-        r'node 2, Softmax "the_Softmax": allowed: Add, Conv',
+        r'node 2, Softmax "the_Softmax": allowed: Add, BatchNormalization, Concat, Conv',
     ),
     "an unknown node on constants": (
         lambda: graph([node("Exp", "w", "v"), *HEAD[:1], node("Gemm", "f,v")], {"w": W}),
@@ -410,10 +410,10 @@ REFUSED: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
     ),
     "two ways": (
         lambda: graph(
-            [node("Flatten", "x", "f"), node("Gemm", "f,w", "a"), node("Relu", "a", "u"),
-             node("Tanh", "a", "v"), node("Add", "u,v")], {"w": W},
+            [node("Flatten", "x", "f"), node("Gemm", "f,w", "u"), node("Gemm", "f,w", "v"),
+             node("Add", "u,v")], {"w": W},
         ),
-        r'node 3, Tanh "v_Tanh": takes what another node took',
+        r'node 3, Add "the_Add": takes two values: allowed: nodes one behind the other',
     ),
     "an activation of a state": (
         lambda: graph(

@@ -52,8 +52,14 @@ def test_goodput_and_round_trips_are_those_of_the_path() -> None:
     )
 
 
-@pytest.mark.parametrize("cc", ["noq:cubic", "noq:new_reno", "noq:bbr3", "flagship", "pcc_quic"])
-def test_noqs_controllers_policies_and_those_with_timers_run(cc: str) -> None:
+@pytest.mark.parametrize(
+    "cc",
+    [
+        *("noq:cubic", "noq:new_reno", "noq:bbr3", "quinn:cubic", "quinn:new_reno", "quinn:bbr"),
+        *("flagship", "pcc_quic"),
+    ],
+)
+def test_the_stacks_own_controllers_policies_and_those_with_timers_run(cc: str) -> None:
     found = run(TEXT, cc=cc, backend="quic")
     assert (found.floats("flows", "goodput_bytes") > 100_000).all()
 
@@ -66,9 +72,9 @@ def test_a_connection_of_two_subflows_runs_over_two_paths_of_quic(cc: str) -> No
     assert found.floats("connections", "subflows") == [2]
 
 
-def test_compare_measures_our_controllers_beside_noqs() -> None:
-    found = compare(TEXT, ["cubic", "noq:cubic"], runs=2, backend="quic")
-    assert found.runs.height == 4
+def test_compare_measures_our_controllers_beside_the_stacks_own() -> None:
+    found = compare(TEXT, ["cubic", "noq:cubic", "quinn:cubic"], runs=2, backend="quic")
+    assert found.runs.height == 6
     assert (found.runs["throughput_mean_mbps"] > 1.0).all()
 
 
@@ -85,6 +91,7 @@ def test_the_exported_run_says_that_it_was_quic(
     ("cc", "error", "says"),
     [
         ("noq:vegas", ScenarioError, "noq:cubic"),
+        ("quinn:vegas", ScenarioError, "quinn:bbr, quinn:cubic, quinn:new_reno"),
         ("kernel:cubic", ControllerError, "runs with --backend kernel alone"),
         ("lp_tcp/L50_K1", ScenarioError, "has a send hook"),
     ],
@@ -158,6 +165,15 @@ def test_a_qlog_has_what_noq_tells_the_controller_and_changes_nothing(
         assert found.flows.equals(plain.flows)
         check_qlog(path, found)
     assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_qlog_of_quinn_is_refused_in_one_line_and_not_begun(tmp_path: Path) -> None:
+    (tmp_path / "path.toml").write_text(TEXT)
+    words = ("run", "path.toml", "--backend", "quic", "--cc", "quinn:cubic", "--qlog", "a.sqlog")
+    code, _, err = ackademy_command(*words, cwd=tmp_path)
+    assert (code, err.count("\n")) == (2, 1), err
+    assert 'flow "bulk_0": a qlog of quinn' in err
+    assert [path.name for path in tmp_path.iterdir()] == ["path.toml"]
 
 
 def test_a_qlog_of_one_flow_names_it_once(tmp_path: Path) -> None:

@@ -77,6 +77,24 @@ def test_sets_have_every_recording_once_and_no_group_twice(campaign_folder: Path
         assert len(set.union(*groups)) == sum(map(len, groups)) == 4
 
 
+def test_sets_of_any_recordings_share_no_group_and_none_is_empty() -> None:
+    rng = Random(20261128)
+    for seed in range(200):
+        own = [
+            Recording(Path(f"{group}/{one}"), f"group {group}", f"{group}-{one}")
+            for group in range(rng.randrange(3, 30))
+            for one in range(rng.randrange(1, 12))
+        ]
+        rng.shuffle(own)
+        shares = [rng.uniform(0.01, 1.0) for _ in range(3)]
+        sets = recordings.split(own, [share / sum(shares) for share in shares], seed)
+        assert all(sets.values()), seed
+        digests = [one.sha256 for chosen in sets.values() for one in chosen]
+        assert sorted(digests) == sorted(one.sha256 for one in own), seed
+        groups = [{one.group for one in chosen} for chosen in sets.values()]
+        assert len(set.union(*groups)) == sum(map(len, groups)), seed
+
+
 def test_a_set_is_a_distribution_over_its_recordings(campaign_folder: Path) -> None:
     for layout in (RATES, PAIRS):
         sets = recordings.split(found(campaign_folder, layout=layout), (0.5, 0.25, 0.25), 1)

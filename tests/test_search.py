@@ -12,10 +12,11 @@ from random import Random
 
 import pytest
 
+from ackademy.backends import schemes
 from ackademy.errors import AckademyError, ExperimentError
 from ackademy.studies.evaluate import sources
 from ackademy.studies.search import grammar as grammars
-from ackademy.studies.search.grammar import DEPTH_MAX, Grammar, Template, Tree, expression
+from ackademy.studies.search.grammar import DEPTH_MAX, HOLE, Grammar, Template, Tree, expression
 from ackademy.studies.search.search import LOG, Search, Task
 from commands import ackademy_command
 
@@ -86,9 +87,42 @@ def test_random_and_bred_expressions_are_python_of_a_bounded_depth() -> None:
         assert json.dumps([one, other]) == before, "parents stay"
 
 
+def test_a_simplified_expression_has_the_same_value_and_is_no_longer() -> None:
+    names = {"a": 0.7, "b": -2.0, "c": 30.0}
+    grammar = Grammar(
+        (*names, "1.0", "-2.0"), ("+", "-", "*", "/", "min", "max", "if"), (0.1, 9), 6
+    )
+    rng, shorter = Random(SEED), 0
+    for _ in range(2000):
+        tree = grammar.random(rng)
+        plain, short = expression(tree), expression(grammars.simplified(tree))
+        assert len(short) <= len(plain)
+        shorter += len(short) < len(plain)
+        try:
+            value = eval(plain, dict(names))
+        except ZeroDivisionError:
+            continue
+        # Numbers are rounded to three digits, which a difference of two can magnify.
+        if not any(sign in plain for sign in ("-", "if")):
+            assert eval(short, dict(names)) == pytest.approx(value, rel=0.05)
+    assert shorter > 200
+
+
+def test_a_hole_may_have_its_own_operators_and_numbers(tmp_path: Path) -> None:
+    text = 'terms = ["a"]\nnumbers = [2, 3]\n[hole.x]\nterms = ["b"]\nnumbers = [5, 6]\ndepth = 1'
+    (tmp_path / "g.toml").write_text(text)
+    grammar, rng = Grammar.read(tmp_path / "g.toml"), Random(SEED)
+    for name, term, low, high in (("x", "b", 5.0, 6.0), ("y", "a", 2.0, 3.0)):
+        own = grammar.of(name)
+        leaves = [own.random(rng, 1) for _ in range(50)]
+        assert {str(leaf[1]) for leaf in leaves if leaf[0] == "is"} == {term}
+        assert all(low <= float(str(leaf[1])) <= high for leaf in leaves if leaf[0] == "number")
+    assert (grammar.of("x").depth, grammar.of("y").depth) == (1, 3)
+
+
 def test_a_template_filled_with_its_own_expressions_does_the_same() -> None:
     template = Template.read(EXAMPLES / "rule.py")
-    assert set(template.holes) == {"target", "change", "keep"}
+    assert set(template.holes) == {"forget", "target", "change", "keep"}
     assert ast.dump(ast.parse(template.filled(template.holes))) == ast.dump(
         ast.parse(template.text)
     )
@@ -99,6 +133,28 @@ def test_a_template_filled_with_its_own_expressions_does_the_same() -> None:
         ast.parse(template.filled(holes))
         assert all(place < len(parents) for place in places)
         parents.append(holes)
+
+
+def code_of(text: str) -> str:
+    """Without what documents it."""
+    tree = ast.parse(text)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for body in (tree.body, *(own.body for own in classes)):
+        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body.pop(0)
+    return ast.dump(tree)
+
+
+def test_the_found_rule_is_the_template_with_the_expressions_that_the_guide_prints(
+    tmp_path: Path,
+) -> None:
+    template, found = (Template.read(EXAMPLES / name) for name in ("rule.py", "found.py"))
+    assert code_of(template.filled(found.holes)) == code_of(found.text)
+    guide = (ROOT / "docs" / "guide" / "search.md").read_text(encoding="utf-8")
+    printed = guide.split("## A rule that was found")[1].split("```python\n")[1].split("```")[0]
+    assert printed.splitlines() == [own[0].strip() for own in HOLE.finditer(found.text)]
+    scheme = schemes.one(str(EXAMPLES / "found.py"))
+    assert Search(task(tmp_path)).judge(scheme).score is not None
 
 
 def test_a_search_is_the_same_on_any_number_of_processes_and_after_a_kill(tmp_path: Path) -> None:

@@ -222,6 +222,22 @@ def test_a_table_of_the_deployed_policy_that_says_more_is_refused(place: Path) -
         deep_recipe.read(place / "recipe.toml")
 
 
+def test_networks_that_are_trained_on_do_not_choose(place: Path) -> None:
+    drawn = distributions.read(place / "links.toml").draw(900, 1.0)
+    distributions.save(drawn, place / "own.toml")
+    scenario = _core.Scenario.parse((place / "own.toml").read_text(), str(place / "own.toml"))
+    digest = hashlib.sha256(f"own.toml\n{scenario.canonical()}\n".encode()).hexdigest()
+    listed = f'about = "one"\ndigest = "{digest}"\nfiles = ["own.toml"]\n'
+    (place / "one.links").write_text(listed)
+    words = ["--set", "selection.networks=one.links", "--set", "selection.seeds=1"]
+    told = ackademy_command("train", "recipe.toml", "--on", "own.toml", *words, cwd=place)
+    assert told[0] == 2, told
+    assert told[2].count("\n") == 1
+    name = scenario.name
+    assert f"selection.networks: {name} is trained on, too: allowed: networks that no" in told[2]
+    assert not (place / "trained").exists()
+
+
 def test_a_reward_that_the_core_does_not_compute_cannot_judge(place: Path) -> None:
     recipe = replace(deep_recipe.read(place / "recipe.toml"), reward="orca")
     with pytest.raises(TrainingError, match="reward = 'orca': allowed: flagship"):
@@ -348,6 +364,7 @@ def test_the_command_leaves_a_policy_that_runs_and_says_how_it_was_chosen(place:
     assert sum(",true," in row for row in table) == 1
     told = json.loads((folder / "seeds.json").read_text())
     assert len(told["policies"]) == 7
+    assert len(told["networks"]) == 4
     assert told["best"]["beats_own_queue"] == (told["best"]["judgement"] > told["own_queue_alone"])
     card = (folder / "CARD.md").read_text()
     assert "## How it was chosen" in card

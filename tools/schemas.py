@@ -298,10 +298,12 @@ def recipe_schema() -> Schema:
         host(tables["JointSpec"]["properties"]),
         q_table(),
     ]
+    used: dict[str, Schema] = {}
     needs = json.dumps(choices)
-    used = ("Activation", "Returns", "Padding", "RttMinSpec", "ClockSpec", "MapSpec", "Between")
-    names = [name for name in tables if f'/{name}"' in needs or name in used]
-    return {"oneOf": choices, "$defs": {name: tables[name] for name in names}}
+    while more := [name for name in tables if name not in used and f'/{name}"' in needs]:
+        used |= {name: tables[name] for name in more}
+        needs = json.dumps(used)
+    return {"oneOf": choices, "$defs": {name: tables[name] for name in tables if name in used}}
 
 
 def deep(learner: str) -> Schema:

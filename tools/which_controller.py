@@ -1,7 +1,6 @@
 """Measure the table of docs/which-controller.md: schemes on the networks of eight uses.
 
-    python tools/which_controller.py [--jobs 2]     writes docs/results/data/which-controller.csv,
-                                                   and draws README.md's figure of it
+    python tools/which_controller.py [--jobs 2]     writes docs/results/data/which-controller.csv
 
 A use is a list of networks. Each scheme runs there alone, and beside one flow of another scheme
 that started 5 s earlier. `harm` is the part of its throughput that the other flow loses by that.
@@ -20,7 +19,6 @@ from typing import Any
 import numpy as np
 
 import ackademy
-import front_figure
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "docs" / "results" / "data" / "which-controller.csv"
@@ -130,7 +128,6 @@ def main() -> None:
         for (use, scheme), several in found.items():
             means = [np.mean([one[name] for one in several]) for name in names]
             writer.writerow([use, scheme, *(f"{float(f'{mean:.3g}'):g}" for mean in means)])
-    front_figure.draw()
 
 
 if __name__ == "__main__":

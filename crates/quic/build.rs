@@ -10,7 +10,7 @@ mod digest;
 fn main() {
     let root = env::var("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
     let sources = code_hash::hash_tree(&Path::new(&root).join("src"));
-    // It names the version of noq.
+    // It names the versions of noq and quinn.
     let manifest = fs::read(Path::new(&root).join("Cargo.toml")).expect("the manifest is readable");
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-changed=Cargo.toml");

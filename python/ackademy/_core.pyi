@@ -44,6 +44,7 @@ __all__ = [
     "schema",
     "simulate",
     "truth_columns",
+    "watch",
 ]
 
 CODE_HASH: str
@@ -852,6 +853,49 @@ def simulate(
         Columns by table: flows, counters, links, flow_series, link_series; and run, whose one
         column `is_random` says whether a random number was drawn (1, also with a controller in
         Python or a guest) or every seed gives the same (0).
+    """
+
+@type_check_only
+class Seen(TypedDict):
+    """What a flow could observe at the end of each of its n intervals."""
+
+    flow: int
+    """place in the table `flows`"""
+    observation: npt.NDArray[np.float32]
+    """(n, history * features), without what depends on the window and on actions"""
+    metrics: npt.NDArray[np.float64]
+    """(n, 17): columns `interval_metrics`; window and rate are those of the flow's controller"""
+    truth: npt.NDArray[np.float64]
+    """(n, 16): columns `truth_columns`"""
+
+def watch(
+    scenario: Scenario,
+    seed: int,
+    agent_settings: str,
+    *,
+    watched: Sequence[str],
+    class_index: int = 0,
+    python_controllers: Mapping[str, ControllerClass] | None = None,
+    guests: Mapping[str, Path] | None = None,
+) -> tuple[_Tables, list[Seen]]:
+    """Run one simulation in which flows are observed as learned controllers would observe them.
+
+    Their own controllers govern them. The interval that the end of a flow cuts short is the last.
+
+    Args:
+        scenario: as for `simulate`.
+        seed: as for `simulate`.
+        agent_settings: as for `Episodes`; with `slow_start = false`, every interval is observed.
+        watched: patterns of the entries whose flows are observed.
+        class_index: what the truth says of the scenario's class.
+        python_controllers: as for `simulate`.
+        guests: as for `simulate`.
+
+    Returns:
+        The tables of `simulate` without `run`, and what was seen of each flow.
+
+    Raises:
+        ValueError: if the settings are wrong, or no flow matches.
     """
 
 def check_quic(scenario: Scenario) -> None:

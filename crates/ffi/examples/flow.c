@@ -72,7 +72,8 @@ int main(int argc, char **argv) {
   const ackademy_flow flow = {.mss = MSS, .initial_cwnd = 10 * MSS, .initial_ssthresh = ACKADEMY_NONE, .start = now};
   uint64_t delivered = 0, waited = 0;
   char err[512];
-  if (ackademy_abi() != ACKADEMY_ABI) return fprintf(stderr, "the library is of another ABI\n"), 2;
+  const unsigned abi = ackademy_abi();
+  if (abi != ACKADEMY_ABI) return fprintf(stderr, "flow: the library has ABI %u; allowed is %u\n", abi, ACKADEMY_ABI), 2;
   controller = ackademy_new(argc > 1 ? argv[1] : "cubic", argc > 2 ? argv[2] : NULL, &flow, err, sizeof err);
   if (!controller) return fprintf(stderr, "flow: %s\n", err), 2;
   ackademy_control(controller, 0, &answer);

@@ -98,10 +98,19 @@ fn installed(test: &str) -> PathBuf {
     folder
 }
 
+/// The C compiler: `cc`, or what `CC` says, with its options.
+fn cc() -> Command {
+    let words = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut words = words.split_whitespace();
+    let mut command = Command::new(words.next().expect("CC names a compiler"));
+    command.args(words);
+    command
+}
+
 /// Compiles a program against the header and the library in `folder`; warnings are errors.
 fn compiled(folder: &Path, source: &Path, flags: &[&str]) -> PathBuf {
     let program = folder.join(source.file_stem().expect("it has a name"));
-    let mut cc = Command::new("cc");
+    let mut cc = cc();
     cc.args(["-std=c11", "-O2", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     cc.args(flags).arg("-I").arg(package("include")).arg(source).arg("-o").arg(&program);
     cc.arg("-L").arg(folder).arg("-lackademy").arg(format!("-Wl,-rpath,{}", folder.display()));
@@ -213,6 +222,21 @@ fn a_c_program_governs_a_flow_by_every_kind_of_controller() {
         assert!(line.starts_with(&format!("flow: {named}")), "{line}");
         assert_eq!(line.lines().count(), 1, "{line}");
     }
+}
+
+#[test]
+fn a_c_program_refuses_a_library_of_another_abi_in_one_line() {
+    let folder = installed("abi");
+    let program = compiled(&folder, &package("examples/flow.c"), &[]);
+    let (source, other) = (folder.join("other.c"), folder.join("other.so"));
+    std::fs::write(&source, "unsigned ackademy_abi(void) { return 99; }\n").expect("it is written");
+    let mut cc = cc();
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&other).arg(&source);
+    assert!(cc.status().expect("cc is there").success());
+    let done = Command::new(&program).env("LD_PRELOAD", &other).output().expect("it starts");
+    assert_eq!(done.status.code(), Some(2));
+    let line = String::from_utf8(done.stderr).expect("text");
+    assert_eq!(line, "flow: the library has ABI 99; allowed is 1\n");
 }
 
 #[test]

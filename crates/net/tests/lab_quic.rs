@@ -15,7 +15,7 @@ fn dumbbell(seconds: u32, more: &str, flows: &str) -> String {
 #[test]
 fn throughput_and_losses_are_those_of_virtual_time() {
     let Some(_machine) = machine() else { return };
-    for cc in ["cubic", "noq:new_reno", "own_queue"] {
+    for cc in ["cubic", "noq:new_reno", "quinn:cubic", "own_queue"] {
         let flow = format!("[[flow]]\ncontroller = {cc:?}\n");
         let text = dumbbell(6, "", &flow);
         best_of(|| {

@@ -184,6 +184,48 @@ fn a_fetch_that_was_killed_continues_where_it_was() {
     assert!(server.line().contains(&format!(" file: {} bytes in ", size - before)));
 }
 
+/// The line of a command that ends with exit status 1, which takes `seconds`.
+fn gave_up(mut command: Command, seconds: std::ops::Range<f64>) -> String {
+    let begun = ackademy_net::clock::now();
+    let output = command.output().expect("it runs");
+    let took = ackademy_net::clock::now().since(begun).as_secs_f64();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(seconds.contains(&took), "{took} s: {said}");
+    said
+}
+
+#[test]
+fn a_fetch_from_a_peer_that_never_answers_ends_after_10_s_in_one_line() {
+    let folder = Folder::new("quic-silent");
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let at = silent.local_addr().expect("bound");
+    let mut fetch = program();
+    fetch.args(["quic", "fetch", &format!("quic://{at}/file"), "--pin", &"0".repeat(64), "--out"]);
+    fetch.arg(folder.0.join("copy"));
+    let said = gave_up(fetch, 10.0..20.0);
+    assert!(said.contains(&format!("{at} does not answer within 10s")), "{said}");
+    assert!(names(&folder.0).is_empty());
+}
+
+#[test]
+#[ignore = "takes 30 s"]
+fn a_fetch_from_a_peer_that_falls_silent_ends_after_30_s_in_one_line_and_keeps_its_part() {
+    let folder = Folder::new("quic-stopped");
+    fs::File::create(folder.0.join("file")).expect("a file").set_len(4 << 30).expect("sparse");
+    let server = Server::start(&folder.0, &[]);
+    let fetch = server.fetch("file", &folder.0.join("copy"));
+    let pid = nix::unistd::Pid::from_raw(server.child.id().cast_signed());
+    let stop = std::thread::spawn(move || {
+        sleep(Duration::from_millis(500));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).expect("it runs");
+    });
+    let said = gave_up(fetch, 30.0..60.0);
+    stop.join().expect("it stopped the server");
+    assert!(said.contains("stays, run again to continue"), "{said}");
+    assert!(names(&folder.0).iter().any(|name| name.starts_with(".copy.")));
+}
+
 #[test]
 fn nothing_outside_of_the_folder_is_served() {
     let folder = Folder::new("quic-outside");

@@ -30,6 +30,7 @@ mod simulate;
 mod simulation;
 mod tables;
 mod trace;
+mod watch;
 mod workers;
 
 /// The sources between the core and Python, for their hash.
@@ -84,5 +85,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(trace::fitted_traces, module)?)?;
     module.add_function(wrap_pyfunction!(trace::generate_grants, module)?)?;
-    module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)
+    module.add_function(wrap_pyfunction!(trace::generate_trace, module)?)?;
+    module.add_function(wrap_pyfunction!(watch::watch, module)?)
 }

@@ -36,7 +36,8 @@ pub fn run_quic<'py>(
     let work = || -> PyResult<_> {
         let mut quic = Quic::new(&network, Seed(seed)).map_err(|error| refused(origin, error))?;
         if let Some(file) = qlog {
-            quic.log(PyFile::output(file, &failure), &about);
+            quic.log(PyFile::output(file, &failure), &about)
+                .map_err(|error| refused(origin, error))?;
         }
         in_steps(network.duration, |until| {
             quic.run_until(until).map_err(|error| refused(origin, error))?;

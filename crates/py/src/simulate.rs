@@ -18,7 +18,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 
-type Classes = BTreeMap<String, Py<PyAny>>;
+/// Classes by the names of controllers.
+pub type Classes = BTreeMap<String, Py<PyAny>>;
 
 /// Runs one simulation; other Python threads run meanwhile unless a controller is Python's.
 #[pyfunction]
@@ -139,7 +140,8 @@ pub fn stop_on_signal(py: Python<'_>) -> PyResult<()> {
     py.check_signals()
 }
 
-fn controller(
+/// The controller of a connection: a guest, a class, or the core's own.
+pub fn controller(
     plan: &ConnectionPlan,
     classes: &Classes,
     guests: &Guests,

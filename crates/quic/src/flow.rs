@@ -258,7 +258,6 @@ impl Flow {
     }
 
     /// So many bytes are lost, of packets sent at `sent` or before, from a host that does not say which: the oldest.
-    #[cfg(feature = "quinn")]
     pub(crate) fn lost_until(&mut self, sent: Instant, bytes: u64) {
         let (sent_at, until) = (Time(nanos(sent, self.origin)), self.lost_bytes + bytes);
         let found = |packet: &&Sent| packet.open && packet.at <= sent_at;

@@ -15,18 +15,17 @@
 //! # }
 //! ```
 //!
-//! With the feature `quinn`, a [`Factory`] also governs connections of quinn, whose trait takes no pacing rate: quinn paces
+//! A [`Factory`] also governs connections of quinn, whose trait takes no pacing rate: quinn paces
 //! at 5/4 of a window per round trip, whatever the controller asks for. It names neither the packets that are lost nor
 //! those of one acknowledgement, so that the oldest count.
 //!
-//! [`virtual_time`] runs both ends of noq over the links of a scenario, without sockets and without a clock.
+//! [`virtual_time`] runs both ends of noq, or of quinn, over the links of a scenario, without sockets and without a clock.
 #![forbid(unsafe_code)]
 
 mod adapter;
 mod coupled;
 mod factory;
 mod flow;
-#[cfg(feature = "quinn")]
 mod quinn;
 pub mod tls;
 pub mod virtual_time;
@@ -35,5 +34,5 @@ mod watching;
 pub use factory::{Factory, Handle, Refused, Start};
 pub use watching::Watch;
 
-/// Hash of this crate's sources and of the version of noq; part of every result's name.
+/// Hash of this crate's sources and of the versions of noq and quinn; part of every result's name.
 pub const CODE_HASH: &str = env!("ACKADEMY_QUIC_HASH");

@@ -1,7 +1,6 @@
 //! Keys of both ends. A raw public key (RFC 7250) takes the place of a certificate, and an Ed25519
 //! signature has one length: equal seeds give datagrams of equal sizes.
 use ::ring::digest::{SHA256, digest};
-use noq_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use noq_proto::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -19,8 +18,8 @@ use std::sync::Arc;
 
 /// What a server and its clients use.
 pub(crate) struct Keys {
-    pub(crate) server: Arc<QuicServerConfig>,
-    pub(crate) client: Arc<QuicClientConfig>,
+    pub(crate) server: Arc<rustls::ServerConfig>,
+    pub(crate) client: Arc<rustls::ClientConfig>,
 }
 
 impl Keys {
@@ -28,15 +27,10 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// Those of rustls, for a provider without Ed25519 or without the first cipher suite of QUIC.
+    /// Those of rustls, for a provider without Ed25519.
     pub(crate) fn new(seed: [u8; 32]) -> Result<Self, Error> {
         let (server, pin) = server(seed)?;
-        let client = client(pin)?;
-        let no_suite = |_| Error::General("no initial cipher suite".to_owned());
-        Ok(Self {
-            server: Arc::new(server.try_into().map_err(no_suite)?),
-            client: Arc::new(client.try_into().map_err(no_suite)?),
-        })
+        Ok(Self { server: Arc::new(server), client: Arc::new(client(pin)?) })
     }
 }
 

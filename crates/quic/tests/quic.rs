@@ -52,7 +52,8 @@ fn goodput_mbps(scenario: &Scenario, seed: u64) -> f64 {
 #[test]
 fn two_runs_send_the_same_datagrams_at_the_same_times() {
     let mut rng = Rng::new(SEED);
-    for controller in ["cubic", "bbr3", "vivace", "noq:cubic"] {
+    let quinns = ["quinn:bbr", "quinn:cubic", "quinn:new_reno"];
+    for controller in ["cubic", "bbr3", "vivace", "noq:cubic"].into_iter().chain(quinns) {
         let point = random_path(&mut rng);
         let lossy = "loss = { kind = \"bernoulli\", ratio = 0.01 }\nreorder = { ratio = 0.01, low_ms = 1, high_ms = 5 }\n\
                      duplicate_ratio = 0.01";
@@ -209,6 +210,7 @@ fn what_quic_cannot_do_is_refused_in_one_line() {
         ("controller = \"cubic\"\nsender = { fuzz_records = 0.1 }", "fuzz_records"),
         ("controller = \"kernel:cubic\"", "noq:cubic"),
         ("controller = \"noq:vegas\"", "noq:cubic"),
+        ("controller = \"quinn:vegas\"", "quinn:bbr, quinn:cubic, quinn:new_reno"),
     ] {
         let text = flow(more);
         let scenario = scenario(&text);

@@ -1,151 +1,72 @@
-//! Our controllers in quinn: both of its ends in virtual time, over a path of fixed rate and delay that loses packets.
-use ackademy::rng::Rng;
+//! quinn in virtual time: its own controllers, and ours in it.
+use ackademy::rng::{Rng, Seed};
+use ackademy::scenario::Scenario;
 use ackademy::scheme::Scheme;
+use ackademy::sim::record::FlowRow;
 use ackademy::units::Bytes;
-use ackademy_quic::{Factory, tls};
-use bytes::BytesMut;
-use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event, ServerConfig, StreamEvent, StreamId, TransportConfig,
-};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use ackademy_quic::Factory;
+use ackademy_quic::virtual_time::{Governor, Quic, check, run};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Where random points come from.
 const SEED: u64 = 43;
-const BYTES: usize = 4_000_000;
 
-/// One end.
-struct End {
-    endpoint: Endpoint,
-    connection: Option<(ConnectionHandle, Connection)>,
-    address: SocketAddr,
-    /// When the path is free again.
-    free: Instant,
+/// One flow over a bottleneck of a drop-tail queue; `more` goes to the bottleneck.
+fn path(controller: &str, (mbps, rtt_ms, bdp): (f64, f64, f64), more: &str) -> Scenario {
+    let text = format!(
+        "duration_s = 20\n[dumbbell]\nrtt_ms = {rtt_ms}\n[dumbbell.bottleneck]\nrate_mbps = {mbps}\n\
+         queue = {{ kind = \"drop_tail\", bdp = {bdp}, min_bytes = 6000 }}\n{more}\n[[flow]]\n\
+         controller = {controller:?}\n"
+    );
+    Scenario::parse(&text, "test").unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-impl End {
-    fn new(port: u16, server: Option<Arc<ServerConfig>>, now: Instant) -> Self {
-        let endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), server, false, None);
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        Self { endpoint, connection: None, address, free: now }
-    }
+fn row(scenario: &Scenario, seed: u64) -> FlowRow {
+    let outcome = run(&scenario.network, Seed(seed)).unwrap_or_else(|error| panic!("{error}"));
+    outcome.flows[0].clone()
+}
 
-    fn receive(&mut self, now: Instant, from: SocketAddr, data: BytesMut) {
-        let mut answer = Vec::new();
-        match self.endpoint.handle(now, from, None, None, data, &mut answer) {
-            Some(DatagramEvent::ConnectionEvent(_, event)) => {
-                self.connection.as_mut().expect("it is open").1.handle_event(event);
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                self.connection = self.endpoint.accept(incoming, now, &mut answer, None).ok();
-            }
-            _ => {}
-        }
-    }
+fn goodput_mbps(row: &FlowRow) -> f64 {
+    row.goodput_bytes as f64 * 8e-6 / 20.0
+}
 
-    fn exchange(&mut self) {
-        let Some((handle, connection)) = &mut self.connection else { return };
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(event) = self.endpoint.handle_event(*handle, event) {
-                connection.handle_event(event);
-            }
+#[test]
+fn quinns_cubic_and_new_reno_get_what_noqs_get_on_drop_tail_within_3_percent() {
+    let mut rng = Rng::new(SEED);
+    for name in ["cubic", "new_reno"] {
+        for _ in 0..3 {
+            let point =
+                (rng.uniform_in(2.0, 30.0), rng.uniform_in(10.0, 80.0), rng.uniform_in(0.5, 4.0));
+            let [quinn, noq] = ["quinn", "noq"]
+                .map(|stack| goodput_mbps(&row(&path(&format!("{stack}:{name}"), point, ""), 1)));
+            let place = format!("{name} on {point:?}, seed {SEED}: {quinn} and {noq} Mb/s");
+            assert!((quinn / noq - 1.0).abs() < 0.03, "{place}");
         }
     }
 }
 
-fn configs(factory: &Arc<Factory>) -> (ClientConfig, Arc<ServerConfig>) {
-    let (server, pin) = tls::server([7; 32]).expect("a key");
-    let server = QuicServerConfig::try_from(server).expect("a suite");
-    let client = QuicClientConfig::try_from(tls::client(pin).expect("TLS 1.3")).expect("a suite");
-    let mut transport = TransportConfig::default();
-    transport.congestion_controller_factory(Arc::clone(factory) as _).mtu_discovery_config(None);
-    let mut client = ClientConfig::new(Arc::new(client));
-    client.transport_config(Arc::new(transport));
-    (client, Arc::new(ServerConfig::with_crypto(Arc::new(server))))
+/// quinn's trait has no pacing rate, so two bandwidth-delay products leave in each round trip.
+#[test]
+fn quinns_bbr_loses_a_third_or_more_behind_a_policer_where_our_bbr1_over_noq_loses_a_tenth() {
+    let policer = "policer = { rate_mbps = 10, burst_bytes = 50_000 }";
+    let lost = |controller| {
+        let row = row(&path(controller, (100.0, 40.0, 1.0), policer), 1);
+        assert!(goodput_mbps(&row) > 8.0, "{controller}: {row:?}");
+        row.queue_drops as f64 / row.sent_packets as f64
+    };
+    let (theirs, ours) = (lost("quinn:bbr"), lost("bbr1"));
+    assert!(theirs > 0.33 && ours < 0.1, "{theirs} and {ours} lost");
 }
 
-/// Sends [`BYTES`] over 20 Mb/s and 40 ms, of which `ratio` is lost; how long it takes, in seconds.
-fn transfer(factory: &Arc<Factory>, ratio: f64) -> f64 {
-    #[expect(clippy::disallowed_methods, reason = "an origin: only distances from it are used")]
-    let began = Instant::now();
-    let (config, server) = configs(factory);
-    let mut ends = [End::new(1, None, began), End::new(2, Some(server), began)];
-    let to = ends[1].address;
-    ends[0].connection = ends[0].endpoint.connect(began, config, to, "server").ok();
-    let (mut now, mut rng, mut number) = (began, Rng::new(SEED), 0);
-    let mut wire: BTreeMap<(Instant, u64), (usize, BytesMut)> = BTreeMap::new();
-    let (mut stream, mut written, mut read) = (None, 0, 0);
-    while read < BYTES {
-        write(&mut ends[0], &mut stream, &mut written);
-        read += drain(&mut ends[1]);
-        for (from, end) in ends.iter_mut().enumerate() {
-            end.exchange();
-            let Some((_, connection)) = &mut end.connection else { continue };
-            let mut buffer = Vec::new();
-            while let Some(transmit) = connection.poll_transmit(now, 1, &mut buffer) {
-                let wait = Duration::from_nanos(transmit.size as u64 * 400);
-                end.free = end.free.max(now) + wait;
-                number += 1;
-                let is_full = end.free > now + Duration::from_millis(60);
-                if !(is_full || from == 0 && rng.chance(ratio)) {
-                    let arrives = end.free + Duration::from_millis(20);
-                    wire.insert((arrives, number), (1 - from, BytesMut::from(&buffer[..])));
-                }
-                buffer.clear();
-            }
-        }
-        let next = wire.first_key_value().map(|(&(at, _), _)| at);
-        let timers = ends.iter_mut().filter_map(|end| end.connection.as_mut()?.1.poll_timeout());
-        now = timers.chain(next).min().expect("something is due").max(now);
-        assert!(now < began + Duration::from_secs(120), "{read} bytes in two minutes");
-        for end in &mut ends {
-            if let Some((_, connection)) = &mut end.connection {
-                connection.handle_timeout(now);
-            }
-        }
-        while let Some(entry) = wire.first_entry().filter(|entry| entry.key().0 <= now) {
-            let (to, data) = entry.remove();
-            let from = ends[1 - to].address;
-            ends[to].receive(now, from, data);
-        }
-    }
-    now.duration_since(began).as_secs_f64()
-}
-
-fn write(end: &mut End, stream: &mut Option<StreamId>, written: &mut usize) {
-    let Some((_, connection)) = &mut end.connection else { return };
-    while connection.poll().is_some() {}
-    *stream = stream.or_else(|| connection.streams().open(Dir::Uni));
-    let Some(id) = *stream else { return };
-    let block = [1; 8192];
-    while *written < BYTES {
-        let most = block.len().min(BYTES - *written);
-        let Ok(took) = connection.send_stream(id).write(&block[..most]) else { return };
-        *written += took;
-    }
-}
-
-fn drain(end: &mut End) -> usize {
-    let Some((_, connection)) = &mut end.connection else { return 0 };
-    let mut read = 0;
-    while let Some(event) = connection.poll() {
-        if let Event::Stream(StreamEvent::Opened { .. }) = event {
-            let _ = connection.streams().accept(Dir::Uni);
-        }
-    }
-    let id = StreamId::new(quinn_proto::Side::Client, Dir::Uni, 0);
-    let mut stream = connection.recv_stream(id);
-    if let Ok(mut chunks) = stream.read(true) {
-        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
-            read += chunk.bytes.len();
-        }
-        let _ = chunks.finalize();
-    }
-    read
+#[test]
+fn a_connection_of_several_subflows_is_refused_in_one_line() {
+    let text = "duration_s = 1\n[two_path.first]\nrate_mbps = 10\ndelay_ms = 10\n[two_path.second]\nrate_mbps = 4\n\
+         delay_ms = 40\n[[flow]]\nname = \"both\"\nmultipath = true\ncontroller = \"quinn:cubic\"\n";
+    let scenario = Scenario::parse(text, "test").expect("a scenario");
+    let said = "flow \"both\": 2 subflows under quinn:cubic: allowed with quinn is one";
+    assert_eq!(check(&scenario.network).expect_err("two paths").to_string(), said);
+    let error = Quic::new(&scenario.network, Seed(1)).err().expect("two paths");
+    assert_eq!(error.to_string(), said);
 }
 
 #[test]
@@ -153,12 +74,16 @@ fn our_controllers_govern_a_connection_of_quinn() {
     let mut rng = Rng::new(SEED);
     for name in ["cubic", "new_reno", "bbr3", "own_queue"] {
         let ratio = rng.uniform_in(0.001, 0.01);
+        let lossy = format!("loss = {{ kind = \"bernoulli\", ratio = {ratio} }}");
+        let scenario = path(name, (20.0, 40.0, 2.0), &lossy);
         let scheme = Scheme::resolve(name, &[]).expect("in the table");
         let factory = Arc::new(Factory::new(&scheme).expect("no hook").observed());
-        let took = transfer(&factory, ratio);
-        // 1.6 s at the rate of the link.
-        let place = format!("{name}, {ratio} lost, seed {SEED}: {took} s");
-        assert!(took > 1.6 && took < 30.0, "{place}");
+        let mut build = |_: &_| Ok(Governor::Quinn(Arc::clone(&factory) as _));
+        let mut quic = Quic::governed(&scenario.network, Seed(1), &mut build).expect("a path");
+        quic.run_until(scenario.network.duration).expect("connections stay");
+        let goodput = goodput_mbps(&quic.finish().flows[0]);
+        let place = format!("{name}, {ratio} lost, seed {SEED}: {goodput} Mb/s");
+        assert!(goodput > 1.0 && goodput < 20.0, "{place}");
         let handle = &factory.handles()[0];
         assert!(handle.delivery_rate().0 > 500_000, "{place}: {handle:?}");
         assert!(handle.control().cwnd > Bytes(2400) && !handle.fell_back(), "{place}");

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 OWN: Mapping[str, tuple[Backend, ...]] = {
     "kernel:": ("kernel",),
     "noq:": ("quic", "quic-lab"),
+    "quinn:": ("quic", "quic-lab"),
     "ns3:": ("ns3",),
     **dict.fromkeys((f"{source}:" for source in guests.SOURCES), ("sim",)),
 }

@@ -49,6 +49,7 @@ GPUS = {
 EXTRAS = {
     "onnx": "`export`, `import`",
     "ray": "`--engine ray`",
+    "record": "`record`",
     "torch": "Stable-Baselines3, RLlib",
     "train": "`train`, environments",
 }

@@ -34,8 +34,8 @@ AS_WRITTEN = "as written"
 SETTING = re.compile(r"\s*\w+=")
 WITH_SETTINGS = re.compile(r"(?P<cc>.+?):(?P<first>\w+=.*)")
 ALLOWED = (
-    "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME, ns3:NAME, "
-    "linux:NAME, s2n:NAME"
+    "NAME, NAME:SETTING=VALUE, file.py, file.py:Class, kernel:NAME, noq:NAME, quinn:NAME, "
+    "ns3:NAME, linux:NAME, s2n:NAME"
 )
 
 FOREST_KEYS = ("controller", "forest", "threshold", "features", "setup", "made")

@@ -62,6 +62,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ackademy.cli.benchmark:benchmark_command",
         "Run an entry on networks that follow from it; entry tables.",
     ),
+    "record": (
+        "ackademy.cli.record:record_command",
+        "Record what schemes observe and do, as a data set.",
+    ),
     "scorecard": (
         "ackademy.cli.scorecard:scorecard_command",
         "Run the evaluations of RFC 9743 on a controller.",

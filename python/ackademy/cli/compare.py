@@ -31,8 +31,8 @@ def compare_command(
         list[str] | None,
         typer.Option(
             help="Schemes separated by commas: controllers, NAME:SETTING=VALUE,SETTING=VALUE, "
-            "policies, file.py:Class, kernel:NAME, noq:NAME, ns3:NAME; by default the files' own; "
-            "repeat it.",
+            "policies, file.py:Class, kernel:NAME, noq:NAME, quinn:NAME, ns3:NAME; by default the "
+            "files' own; repeat it.",
             autocompletion=completion.controllers,
         ),
     ] = None,

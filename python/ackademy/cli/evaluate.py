@@ -117,6 +117,10 @@ def evaluate_command(
     found = sources.source(
         on or [], policy, own.folder, flows=flows, runs=own.runs, seed=first_seed
     )
+    chose = sources.that_chose(policy, found) if policy else []
+    told = f"{len(chose)} of {len(found.cases)} networks of {found.origin} chose this policy"
+    if chose and card and found.is_list:
+        raise AckademyError(f"evaluate --card: {told}: allowed: networks that did not")
     if card and policy and not found.is_list:
         _fixed_card(own, policy, found, flows, card_s, is_named=bool(on))
         return
@@ -141,6 +145,8 @@ def evaluate_command(
             csv=lambda: evaluate.csv(results, evaluated.networks),
             described=described,
         )
+    if chose:
+        own.console.say(f"{told}: what it gets there is no judgement")
     if policy and sources.has_changed(policy, found):
         own.console.say(f"{found.origin} has changed since this policy was trained on it")
     running.report_failures(own.ran)

@@ -40,8 +40,8 @@ def gap_command(
     baselines: Annotated[
         str,
         typer.Option(
-            help="Controllers of a backend's own to compare with, as kernel:NAME or noq:NAME, by "
-            "commas."
+            help="Controllers of a backend's own to compare with, as kernel:NAME, noq:NAME or "
+            "quinn:NAME, by commas."
         ),
     ] = "",
     backends: Annotated[

@@ -54,9 +54,9 @@ def import_command(
     like: Annotated[
         Path | None,
         typer.Option(
-            help="A policy's folder or a recipe: what it sees and does. By default as the model "
-            "itself says, if `export` wrote it.",
-            metavar="FOLDER|FILE",
+            help="A policy's folder, a recipe, or published settings by name, such as orca: what "
+            "it sees and does. By default as the model itself says, if `export` wrote it.",
+            metavar="FOLDER|FILE|NAME",
             show_default=False,
         ),
     ] = None,
@@ -99,7 +99,7 @@ def import_command(
             metadata[to_onnx.SETTINGS_KEY], f"{model}: its metadata"
         )
     else:
-        settings = policy_files.settings_of(like)
+        settings = _settings_like(like)
     network = from_onnx.network_of(parsed, entering(settings, like or model), str(model))
     made = {
         "command": plain(_command(model, like, out)),
@@ -116,6 +116,24 @@ def import_command(
     apart = comparing.difference(from_onnx.needed_alone(parsed), policy, str(model))
     policy_files.write_folder(out, files, force=force)
     _tell(out, apart, " → ".join(layer["kind"] for layer in network.layers))
+
+
+def _settings_like(like: Path) -> str:
+    """The five tables of a folder or a file, or those that have a name."""
+    if not like.exists():
+        try:
+            from ackademy.envs.agent_settings import NAMED
+        except ImportError as error:
+            needs = installation.add_extra("train")
+            raise ExchangeError(
+                f"{like}: no such file; names of settings need {needs} ({error})"
+            ) from None
+        if str(like) not in NAMED:
+            raise ExchangeError(
+                f"{like}: no such file: allowed: a policy's folder, a recipe, {', '.join(NAMED)}"
+            )
+        return policy_files.settings_in(NAMED[str(like)], str(like))
+    return policy_files.settings_of(like)
 
 
 def entering(settings: str, where: Path) -> tuple[int, int]:

@@ -29,8 +29,8 @@ def run_command(
         str | None,
         typer.Option(
             help="Controller of every flow: a name from `list`, NAME:SETTING=VALUE, a policy, "
-            "file.py:Class, a backend's own: kernel:NAME, noq:NAME, ns3:NAME, or a guest: "
-            "linux:NAME, s2n:NAME.",
+            "file.py:Class, a backend's own: kernel:NAME, noq:NAME, quinn:NAME, ns3:NAME, or a "
+            "guest: linux:NAME, s2n:NAME.",
             autocompletion=completion.controllers,
         ),
     ] = None,

@@ -167,7 +167,7 @@ def selected(asked: Asked) -> None:
             found = seeds.train(recipe, plan, deep_of.Here(asked.threads), judge, place, stage)
         training_card.write(
             found.winner, out, f"{asked.command} --out {out}",
-            more=selection_card.files(found, judge.digest), chosen=selection_card.section(found),
+            more=selection_card.files(found, judge), chosen=selection_card.section(found),
         )  # fmt: skip
     except KeyboardInterrupt:
         raise _kept(place) from None

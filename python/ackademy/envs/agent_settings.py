@@ -46,7 +46,71 @@ slow_start = true
 loss_guard = false
 """
 
-NAMED: Mapping[str, str] = MappingProxyType({"aurora": AURORA, "drinc": DRINC})
+ORCA = """\
+# Orca: Abbasloo, Yen, Chao, SIGCOMM 2020: the seven numbers of its state, the last ten intervals
+# of 20 ms, and 4^a times CUBIC's window, with the scalings of its code (rl-module/envwrapper.py).
+[observation]
+features = ["throughput_ratio", "pacing_ratio", "lost_rate_5", "acked_ratio", "interval_s",
+            "srtt_ratio", "delay_metric"]
+history = 10
+
+[decision]
+every = "time"
+min_ms = 20
+
+[action]
+map = "cubic_factor"
+scale = 2.0
+
+[bounds]
+cwnd_min_packets = 4
+
+[start]
+slow_start = false
+loss_guard = false
+"""
+
+ASTRAEA = """\
+# Astraea: Liao et al., EuroSys 2024: the ten numbers of its local state, five intervals, with the
+# scalings of its code (transform_state). The last is of retransmissions in flight, which no record
+# tells: zero. Its action is 1 + 0.025 a, or 1 / (1 - 0.025 a) below 0: about 2^(0.0356 a).
+# The interval, the guards and the bounds are proposed.
+[observation]
+features = ["throughput_ratio", "rtt_over_min", "srtt_over_min", "cwnd_ratio", "throughput_max",
+            "rtt_smallest", "lost_rate", "inflight_ratio", "pacing_ratio_2", "zero"]
+history = 5
+
+[decision]
+every = "time"
+min_ms = 30
+
+[action]
+map = "cwnd_factor"
+scale = 0.0356
+"""
+
+SAGE = """\
+# Sage: Yen, Abbasloo, Chao, SIGCOMM 2023: those of its 69 numbers (sage_rl/src/sage.cc) that
+# describe the newest report and that a record tells. All scalings, the map for its factor 2^a with
+# a in [-2, 2], and the interval are proposed.
+[observation]
+features = ["srtt", "delivery_rate", "interval_ratio", "srtt_ratio", "lost_rate",
+            "throughput_change", "bdp_ratio", "throughput", "inflight_ratio", "throughput_max",
+            "action_0"]
+history = 1
+
+[decision]
+every = "time"
+min_ms = 20
+
+[action]
+map = "cwnd_factor"
+scale = 2.0
+"""
+
+NAMED: Mapping[str, str] = MappingProxyType(
+    {"astraea": ASTRAEA, "aurora": AURORA, "drinc": DRINC, "orca": ORCA, "sage": SAGE}
+)
 """TOML text of the agent settings that have a name"""
 
 

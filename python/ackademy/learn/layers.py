@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,17 @@ Shape: TypeAlias = tuple[int, ...]
 """shape between layers: (time, features) or (features,), without the batch"""
 Initializer: TypeAlias = Callable[[Array, Shape], Array]
 Parts: TypeAlias = Mapping[str, Array]
-Activation: TypeAlias = Literal["linear", "relu", "tanh", "sigmoid"]
+
+
+class Leaky(dict[str, Any]):
+    """`{ kind = "leaky_relu", slope = SLOPE }`, for a compiled function a constant."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # never changed
+        """As its items."""
+        return hash(tuple(self.items()))
+
+
+Activation: TypeAlias = Literal["linear", "relu", "tanh", "sigmoid"] | Leaky
 
 LARGEST = 4096
 """units, filters, or steps of a kernel or of a pool"""
@@ -32,8 +42,16 @@ ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid,
 }
+LEAKY = "leaky_relu"
 UNROLLED = 16
 """steps of a recurrent layer per turn of XLA's loop: a turn costs more than a small product"""
+
+
+def activated(activation: Activation, x: Array) -> Array:
+    """What an activation makes of numbers."""
+    if isinstance(activation, str):
+        return ACTIVATIONS[activation](x)
+    return jnp.where(x < 0.0, activation["slope"] * x, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +75,7 @@ class Dense:
 
     def __call__(self, p: Parts, x: Array) -> Array:
         """What leaves the layer for a batch that enters it."""
-        return ACTIVATIONS[self.activation](x @ p["kernel"] + p["bias"])
+        return activated(self.activation, x @ p["kernel"] + p["bias"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +117,7 @@ class Conv1d:
         steps = x.shape[1] - k + 1
         stacked = jnp.concatenate([x[:, j : j + steps] for j in range(k)], axis=-1)
         product = stacked @ p["kernel"].reshape(k * n_in, self.filters)
-        return ACTIVATIONS[self.activation](product + p["bias"])
+        return activated(self.activation, product + p["bias"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +145,30 @@ class MaxPool:
         for j in range(1, self.size):
             largest = jnp.maximum(largest, x[:, j : end : self.size])
         return largest
+
+
+@dataclass(frozen=True, slots=True)
+class LayerNorm:
+    """Each vector less its mean, over its standard deviation; then scaled and moved."""
+
+    kind: ClassVar[str] = "layer_norm"
+    epsilon: float = 1e-5
+    activation: Activation = "linear"
+
+    def output(self, shape: Shape) -> Shape:
+        """Shape behind the layer."""
+        return shape
+
+    def parts(self, shape: Shape) -> dict[str, tuple[Shape, Initializer]]:
+        """Shapes of its tensors and how they begin."""
+        return {"scale": ((shape[-1],), _ones), "bias": ((shape[-1],), _zeros)}
+
+    def __call__(self, p: Parts, x: Array) -> Array:
+        """What leaves the layer for a batch that enters it."""
+        mean = x.mean(axis=-1, keepdims=True)
+        variance = jnp.square(x - mean).mean(axis=-1, keepdims=True)
+        normal = (x - mean) / jnp.sqrt(variance + self.epsilon)
+        return activated(self.activation, normal * p["scale"] + p["bias"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +270,9 @@ class Gru(Recurrent):
         return last if self.returns == "last" else every.swapaxes(0, 1)
 
 
-Layer: TypeAlias = Dense | Conv1d | MaxPool | Flatten | Lstm | Gru
+Layer: TypeAlias = Dense | Conv1d | MaxPool | LayerNorm | Flatten | Lstm | Gru
 KINDS: Mapping[str, type[Layer]] = {
-    cls.kind: cls for cls in (Dense, Conv1d, MaxPool, Flatten, Lstm, Gru)
+    cls.kind: cls for cls in (Dense, Conv1d, MaxPool, LayerNorm, Flatten, Lstm, Gru)
 }
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "activation": tuple(ACTIVATIONS),
@@ -287,15 +329,30 @@ def _layer(table: Mapping[str, object], where: str) -> Layer:
     values = {name: table[name] for name in known if name in table}
     for name, field in known.items():
         value = values.get(name, field.default)
-        if name in CHOICES:
+        if name == "activation" and isinstance(value, Mapping):
+            _check_leaky(value, f"{where}.{name}")
+            values[name] = Leaky(value)
+        elif name == "epsilon":
+            if not isinstance(value, float) or not 1e-12 <= value <= 1.0:
+                raise TrainingError(f"{where}.{name} = {value!r}: allowed: 1e-12 to 1.0")
+        elif name in CHOICES:
             if value not in CHOICES[name]:
-                raise TrainingError(f"{where}.{name} = {value!r}: allowed: {CHOICES[name]}")
+                leaky = f' or {{ kind = "{LEAKY}", slope = SLOPE }}' if name == "activation" else ""
+                raise TrainingError(f"{where}.{name} = {value!r}: allowed: {CHOICES[name]}{leaky}")
         elif type(value) is not int or not 1 <= value <= LARGEST:
             shown = value if name in values else None
             raise TrainingError(
                 f"{where}.{name} = {shown!r}: allowed: a whole number from 1 to {LARGEST}"
             )
     return cls(**values)  # type: ignore[arg-type]  # checked above
+
+
+def _check_leaky(value: Mapping[str, Any], where: str) -> None:
+    slope = value.get("slope")
+    known = set(value) == {"kind", "slope"} and value["kind"] == LEAKY
+    if not known or not isinstance(slope, float) or not 0.0 <= slope <= 1.0:
+        told = f'{{ kind = "{LEAKY}", slope = 0.0 to 1.0 }}'
+        raise TrainingError(f"{where} = {dict(value)}: allowed: {told}")
 
 
 def _with_time(shape: Shape, kind: str) -> tuple[int, int]:
@@ -306,6 +363,10 @@ def _with_time(shape: Shape, kind: str) -> tuple[int, int]:
 
 def _zeros(key: Array, shape: Shape) -> Array:
     return jnp.zeros(shape, jnp.float32)
+
+
+def _ones(key: Array, shape: Shape) -> Array:
+    return jnp.ones(shape, jnp.float32)
 
 
 def _he(key: Array, shape: Shape) -> Array:

@@ -20,7 +20,7 @@ import safetensors
 import safetensors.numpy
 
 from ackademy import files, lookup
-from ackademy.backends import link_lists
+from ackademy.backends import link_lists, overlap
 from ackademy.backends.link_lists import Link
 from ackademy.errors import TrainingError
 from ackademy.learn import deep, networks, recipe_source, selection
@@ -121,9 +121,14 @@ def judge_of(recipe: Recipe, links: Sequence[Link], threads: int, work: Path) ->
     """Judges the policies of a recipe on these networks.
 
     Raises:
-        AckademyError: as `Judge`, or if what the recipe trains on cannot be read.
+        AckademyError: as `Judge`, or if what the recipe trains on cannot be read, or is a network
+            of the list.
     """
-    learners = deep.patterns(recipe_source.read(recipe), recipe)
+    source = recipe_source.read(recipe)
+    if both := overlap.shared((link.scenario for link in links), source):
+        where = f"{recipe.origin}: selection.networks: {both[0]} is trained on, too"
+        raise TrainingError(f"{where}: allowed: networks that no training draws")
+    learners = deep.patterns(source, recipe)
     return Judge(recipe, learners, links, threads, work / "judged")
 
 

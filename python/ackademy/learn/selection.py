@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ackademy import _core, interrupts
+from ackademy.backends import overlap
 from ackademy.backends.link_lists import Link
 from ackademy.errors import TrainingError
 from ackademy.files import write
@@ -107,6 +108,11 @@ class Judge:
         for link in links:
             digest.update(f"{link.name}\n{link.kind}\n{link.scenario.canonical()}\n".encode())
         self.digest = digest.hexdigest()
+
+    @property
+    def networks(self) -> list[str]:
+        """Digests of the networks, sorted."""
+        return sorted({overlap.digest(link.scenario) for link in self._links})
 
     @property
     def classes(self) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ackademy.lazy import pl
 from ackademy.learn.seeds import Row, Seeds
+from ackademy.learn.selection import Judge
 from ackademy.render.html import curve
 from ackademy.render.markdown import table
 
@@ -37,16 +38,16 @@ def frame(seeds: Seeds) -> pl.DataFrame:
     return pl.DataFrame(rows, schema_overrides={"seed": pl.Int64})
 
 
-def files(seeds: Seeds, networks: str) -> dict[str, str]:
+def files(seeds: Seeds, judge: Judge) -> dict[str, str]:
     """`seeds.csv` and `seeds.json`, and the curves of all trainings.
 
     Args:
         seeds: what was trained.
-        networks: digest of those that it was judged on.
+        judge: of the policies.
     """
     rows = frame(seeds)
     told = {
-        "networks_digest": networks,
+        "networks_digest": judge.digest,
         "own_queue_alone": seeds.zeros.judgement.mean,
         "best": {
             "seed": seeds.best.seed,
@@ -55,6 +56,7 @@ def files(seeds: Seeds, networks: str) -> dict[str, str]:
             "beats_own_queue": beats_own_queue(seeds),
         },
         "policies": rows.to_dicts(),
+        "networks": judge.networks,
     }
     return {
         CSV: rows.write_csv(float_precision=4),

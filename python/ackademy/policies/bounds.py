@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,17 @@ ACTIVATIONS: Mapping[str, Callable[[F64], F64]] = {
     "tanh": np.tanh,
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
 }
-"""all of them never fall, so the bounds of the answer are the answers to the bounds"""
+"""none of them falls, nor does the leaky one: answers to bounds are bounds of the answer"""
 FLOAT32_SLACK = 1e-5
 """added to both sides of a bound, as the engine computes in single precision (proposed)"""
+
+
+def activation_of(given: str | Mapping[str, Any]) -> Callable[[F64], F64]:
+    """An activation by its name or, with a slope below 0, its table."""
+    if isinstance(given, str):
+        return ACTIVATIONS[given]
+    slope = float(given["slope"])
+    return lambda x: np.where(x < 0.0, slope * x, x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ def network_of(opened: Opened) -> DenseNetwork:
             Dense(
                 opened.tensors[f"layers.{index}.kernel"].astype(np.float64),
                 opened.tensors[f"layers.{index}.bias"].astype(np.float64),
-                ACTIVATIONS[table.get("activation", "linear")],
+                activation_of(table.get("activation", "linear")),
             )
         )
     return DenseNetwork(tuple(layers))

@@ -180,7 +180,7 @@ def run(
             machine.
         cc: puts every flow under this controller: a name from `ackademy list`, one with settings
             such as `cubic:beta=0.8`, a policy, `file.py:Class` or a class in the simulator,
-            `kernel:NAME` on the kernel, `noq:NAME` over QUIC, `ns3:NAME` in ns-3.
+            `kernel:NAME` on the kernel, `noq:NAME` and `quinn:NAME` over QUIC, `ns3:NAME` in ns-3.
         params: settings of `cc`.
         sample_interval_ms: between rows of the time series; 0 records none. By default 500 rows for
             each of up to 100 flows, and none for more flows.

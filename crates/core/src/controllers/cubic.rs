@@ -166,6 +166,22 @@ impl Cubic {
         }
     }
 
+    /// Its window, packets.
+    pub fn cwnd_packets(&self) -> f64 {
+        self.window.cwnd
+    }
+
+    /// Whether the window grows exponentially.
+    pub fn in_slow_start(&self) -> bool {
+        self.window.in_slow_start()
+    }
+
+    /// Sets the window from outside, in packets. The stage of the cubic and its plateau stay, as where Linux's
+    /// window is set: what follows approaches the curve from the new window.
+    pub fn set_cwnd_packets(&mut self, packets: f64) {
+        self.window.cwnd = packets.clamp(1.0, self.window.cwnd_max());
+    }
+
     /// Slow start; what is left of `acked` (packets) is for congestion avoidance.
     fn slow_start(&mut self, ack: &Ack, acked: f64) -> f64 {
         let Exit::Plus(plus) = &mut self.exit else {

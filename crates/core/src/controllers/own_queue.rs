@@ -16,11 +16,7 @@ pub const SPEC: Spec = Spec {
         Param {
             name: "target_packets",
             about: "own packets in the queue at 10 Mb/s (proposed: 3.5)",
-            kind: ParamKind::Number {
-                default: 3.5,
-                min: TARGET_PACKETS.0,
-                max: TARGET_PACKETS.1,
-            },
+            kind: ParamKind::Number { default: 3.5, min: TARGET_PACKETS.0, max: TARGET_PACKETS.1 },
         },
         Param {
             name: "exponent",

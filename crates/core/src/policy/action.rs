@@ -77,10 +77,13 @@ impl ActionMap {
                 hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[1]));
             }
             // A law takes them (`law::Corrected`).
-            (MapSpec::OwnQueue | MapSpec::OwnQueuePaced, Action::Values([first, second])) => {
-                values = [self.value(first)?, self.value(second)?];
+            (map, Action::Values(given)) => {
+                let law = map.law().ok_or(InvalidAction::OutOfRange)?;
+                for (value, given) in values.iter_mut().zip(given).take(law.values) {
+                    *value = self.value(given)?;
+                }
             }
-            _ => return Err(InvalidAction::OutOfRange),
+            (_, Action::Choice(_)) => return Err(InvalidAction::OutOfRange),
         }
         Ok(values)
     }

@@ -11,6 +11,12 @@ pub struct Moment {
     pub metrics: Metrics,
     /// Window now minus the window at the end of the previous interval, packets.
     pub cwnd_change: f64,
+    /// Largest throughput of an interval of the flow so far, this one included, Mb/s.
+    pub throughput_max_mbps: f64,
+    /// Throughput of the interval before, Mb/s.
+    pub throughput_before_mbps: f64,
+    /// Size of a full packet, Mb.
+    pub packet_mb: f64,
     /// Sent in the interval, retransmissions included, packets.
     pub sent_packets: f64,
     /// Latest delivery-rate sample, Mb/s; 0 if there is none.
@@ -68,6 +74,32 @@ pub fn find(name: &str) -> Option<&'static Feature> {
     FEATURES.iter().find(|feature| feature.name == name)
 }
 
+impl Moment {
+    /// What the largest throughput so far carries in the smallest round trip, Mb.
+    fn bdp_mb(&self) -> f64 {
+        self.throughput_max_mbps * self.metrics.flow_min_rtt_ms / 1e3
+    }
+
+    /// A rate over the largest throughput so far.
+    fn of_best(&self, mbps: f64) -> f64 {
+        ratio(mbps, self.throughput_max_mbps)
+    }
+
+    /// Declared lost per second, Mb/s.
+    fn lost_mbps(&self) -> f64 {
+        ratio(self.metrics.lost_packets * self.packet_mb, self.metrics.duration_s)
+    }
+
+    /// Pacing rate, or the window per smoothed round trip of a flow that does not pace, Mb/s.
+    fn pacing_mbps(&self) -> f64 {
+        let Metrics { pacing_mbps, cwnd_packets, srtt_ms, .. } = self.metrics;
+        if pacing_mbps > 0.0 {
+            return pacing_mbps;
+        }
+        ratio(cwnd_packets * self.packet_mb, srtt_ms / 1e3)
+    }
+}
+
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
@@ -81,7 +113,8 @@ fn log_ratio(part: Span, whole: Span) -> f64 {
 }
 
 /// Every feature. The first five are TCP-Drinc's, the next three Aurora's (Jay et al., ICML 2019,
-/// section 4.1), those from `queue` on the project's own; every scaling is proposed.
+/// section 4.1), those from `queue` on the project's own; every scaling is proposed. Those from `throughput_ratio` on
+/// are of Orca, Astraea and Sage, with the scalings of their published code (docs/reference/learned-controllers.md).
 pub const FEATURES: &[Feature] = &[
     Feature {
         name: "cwnd_change",
@@ -330,6 +363,162 @@ pub const FEATURES: &[Feature] = &[
         scale: "as it is, in [-1, 1]",
         of: Source::Moment(|moment| moment.action[1]),
         low: -1.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "throughput_ratio",
+        about: "throughput over the largest of an interval so far",
+        scale: "as it is, in [0, 1]",
+        of: Source::Moment(|moment| moment.of_best(moment.metrics.throughput_mbps)),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "throughput_max",
+        about: "largest throughput of an interval so far, Mb/s",
+        scale: "/ 80, in [0, 100]",
+        of: Source::Moment(|moment| moment.throughput_max_mbps / 80.0),
+        low: 0.0,
+        high: 100.0,
+    },
+    Feature {
+        name: "throughput_change",
+        about: "throughput over that of the interval before; 0 if there is none",
+        scale: "as it is, in [0, 10]",
+        of: Source::Moment(|moment| {
+            ratio(moment.metrics.throughput_mbps, moment.throughput_before_mbps)
+        }),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "pacing_ratio",
+        about: "pacing rate, without one window over smoothed round trip, over the largest throughput so far",
+        scale: "as it is, in [0, 10]",
+        of: Source::Moment(|moment| moment.of_best(moment.pacing_mbps())),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "pacing_ratio_2",
+        about: "the same",
+        scale: "as it is, in [0, 2]",
+        of: Source::Moment(|moment| moment.of_best(moment.pacing_mbps())),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "lost_rate",
+        about: "declared lost per second over the largest throughput so far",
+        scale: "as it is, in [0, 10]",
+        of: Source::Moment(|moment| moment.of_best(moment.lost_mbps())),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "lost_rate_5",
+        about: "the same",
+        scale: "* 5, in [0, 50]",
+        of: Source::Moment(|moment| 5.0 * moment.of_best(moment.lost_mbps())),
+        low: 0.0,
+        high: 50.0,
+    },
+    Feature {
+        name: "acked_ratio",
+        about: "packets acknowledged over the window",
+        scale: "as it is, in [0, 10]",
+        of: Source::Moment(|moment| {
+            ratio(moment.metrics.acked_packets, moment.metrics.cwnd_packets)
+        }),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "interval_s",
+        about: "length of the interval, s",
+        scale: "as it is, in [0, 10]",
+        of: Source::Moment(|moment| moment.metrics.duration_s),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "interval_ratio",
+        about: "length of the interval over the smallest round trip",
+        scale: "/ 10, in [0, 10]",
+        of: Source::Moment(|moment| {
+            ratio(moment.metrics.duration_s * 100.0, moment.metrics.flow_min_rtt_ms)
+        }),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "srtt_ratio",
+        about: "smallest round trip over the smoothed one",
+        scale: "as it is, in [0, 1]",
+        of: Source::Moment(|moment| ratio(moment.metrics.flow_min_rtt_ms, moment.metrics.srtt_ms)),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "delay_metric",
+        about: "1.25 times the smallest round trip over the smoothed one",
+        scale: "as it is, in [0, 1]",
+        of: Source::Moment(|moment| {
+            ratio(1.25 * moment.metrics.flow_min_rtt_ms, moment.metrics.srtt_ms)
+        }),
+        low: 0.0,
+        high: 1.0,
+    },
+    Feature {
+        name: "rtt_over_min",
+        about: "the interval's mean round trip over the smallest round trip",
+        scale: "as it is, in [0, 2]",
+        of: Source::Moment(|moment| ratio(moment.metrics.rtt_ms(), moment.metrics.flow_min_rtt_ms)),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "srtt_over_min",
+        about: "smoothed round trip over the smallest",
+        scale: "as it is, in [0, 2]",
+        of: Source::Moment(|moment| ratio(moment.metrics.srtt_ms, moment.metrics.flow_min_rtt_ms)),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "rtt_smallest",
+        about: "smallest round trip, s",
+        scale: "/ 0.5, in [0, 20]",
+        of: Source::Moment(|moment| moment.metrics.flow_min_rtt_ms / 500.0),
+        low: 0.0,
+        high: 20.0,
+    },
+    Feature {
+        name: "cwnd_ratio",
+        about: "window over what the largest throughput so far carries in the smallest round trip",
+        scale: "* 0.8, in [0, 2]",
+        of: Source::Moment(|moment| {
+            0.8 * ratio(moment.metrics.cwnd_packets * moment.packet_mb, moment.bdp_mb())
+        }),
+        low: 0.0,
+        high: 2.0,
+    },
+    Feature {
+        name: "bdp_ratio",
+        about: "what the largest throughput so far carries in the smallest round trip, over the window",
+        scale: "as it is, in [0, 10]",
+        of: Source::Moment(|moment| {
+            ratio(moment.bdp_mb(), moment.metrics.cwnd_packets * moment.packet_mb)
+        }),
+        low: 0.0,
+        high: 10.0,
+    },
+    Feature {
+        name: "zero",
+        about: "0, in the place of what a sender does not know",
+        scale: "as it is, in [0, 1]",
+        of: Source::Moment(|_| 0.0),
+        low: 0.0,
         high: 1.0,
     },
 ];

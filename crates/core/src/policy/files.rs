@@ -17,7 +17,7 @@ const DESCRIPTION_MAX: usize = 1 << 16;
 /// Longest `about`, in characters.
 const ABOUT_MAX: usize = 200;
 /// Longest error, in characters: an error quotes values of the file, and may list all features.
-pub const ERROR_MAX: usize = 600;
+pub const ERROR_MAX: usize = 1000;
 
 /// `policy.toml` as text, and the weights.
 pub(super) struct Files<'a> {

@@ -1,7 +1,7 @@
 //! The guard of a policy in networks unlike those of its training: while most of what it sees is outside of the
 //! ranges that its training saw, its flow is left to the law beneath.
 use super::files::Fallback;
-use super::spec::{PolicySpec, SpecError};
+use super::spec::{MapSpec, PolicySpec, SpecError};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl GuardTable {
     pub fn read(&self, spec: &PolicySpec) -> Result<Option<Guard>, SpecError> {
         let Some(pairs) = &self.ranges else { return Ok(None) };
         let told = |problem: String| SpecError::at("guard.ranges", problem);
-        if !spec.action.map.is_over_law() {
+        if !matches!(spec.action.map, MapSpec::OwnQueue | MapSpec::OwnQueuePaced) {
             let allowed = "nothing, unless map = \"own_queue\" or \"own_queue_paced\"";
             return Err(told(format!("is given: allowed is {allowed}")));
         }

@@ -154,6 +154,9 @@ pub struct LearnedController {
     latest: Latest,
     /// Window at the end of the previous interval, packets.
     cwnd_before: f64,
+    /// Throughput of the previous interval, and the largest so far, Mb/s.
+    throughput_before_mbps: f64,
+    throughput_max_mbps: f64,
     /// Values of the latest action, in [-1, 1].
     action: [f64; ACTION_MAX],
     /// When the decision that is still to be made became due.
@@ -199,7 +202,7 @@ impl LearnedController {
         let (length, width) = spec.shape();
         let mss = flow.mss.0.max(1) as f64;
         let features = spec.features().expect("a checked table names features");
-        let law = law::under(&spec.action, flow);
+        let law = spec.action.map.law().map(|law| (law.begin)(flow, spec));
         let signals = law.is_some() || features.iter().any(|feature| feature.uses_signals());
         Self {
             flow: *flow,
@@ -220,6 +223,8 @@ impl LearnedController {
             wants_reports: agent.wants_reports(),
             latest: Latest::default(),
             cwnd_before: law.as_ref().map_or_else(|| hold.cwnd(), |law| law.cwnd()),
+            throughput_before_mbps: 0.0,
+            throughput_max_mbps: 0.0,
             law,
             action: [0.0; ACTION_MAX],
             due: None,
@@ -274,8 +279,12 @@ impl LearnedController {
     fn end_interval(&mut self, now: Time) -> Metrics {
         let state = self.state();
         let metrics = self.arrived.metrics(now, &state);
+        self.throughput_max_mbps = self.throughput_max_mbps.max(metrics.throughput_mbps);
         let moment = Moment {
             metrics,
+            throughput_max_mbps: self.throughput_max_mbps,
+            throughput_before_mbps: self.throughput_before_mbps,
+            packet_mb: self.flow.mss.0.max(1) as f64 * 8e-6,
             cwnd_change: state.cwnd_packets - self.cwnd_before,
             sent_packets: self.arrived.sent_packets(),
             delivery_rate_mbps: match self.latest.delivery_rate {
@@ -289,6 +298,7 @@ impl LearnedController {
             action: self.action,
         };
         self.cwnd_before = state.cwnd_packets;
+        self.throughput_before_mbps = metrics.throughput_mbps;
         self.history.push(self.features.iter().map(|feature| feature.value(&moment)));
         self.arrived.restart(now);
         metrics
@@ -337,6 +347,7 @@ impl LearnedController {
             Ok(()) => return values,
             Err(Declined::Uncontended) => self.counts.uncontended += 1,
             Err(Declined::Jitter) => self.counts.guarded_jitter += 1,
+            Err(Declined::Starting) => {} // which the law counts
         }
         [0.0; ACTION_MAX]
     }

@@ -2,6 +2,7 @@
 //! and environments read the same tables, so that an agent acts in deployment as it did in training.
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
+use super::law::{self, Law};
 use crate::law::own_queue::{EXPONENT_MAX, TARGET_PACKETS};
 use crate::ranges::note;
 use serde::{Deserialize, Serialize};
@@ -13,8 +14,6 @@ pub const HISTORY_MAX: u32 = 256;
 const FEATURES_MAX: usize = 64;
 /// Most steps of a discrete action map.
 const STEPS_MAX: usize = 64;
-/// Shortest interval of the law `own_queue`, ms.
-const LAW_MIN_MS: f64 = 10.0;
 /// Largest window that may be asked for, in packets.
 const PACKETS_MAX: f64 = 1e6;
 /// Most characters of a value that an error quotes.
@@ -162,23 +161,19 @@ pub enum MapSpec {
     OwnQueue,
     /// The same law at all times: a0 its target and how far it paces, a1 the rate that it holds. Zeros leave it as it is.
     OwnQueuePaced,
+    /// The window of the controller `cubic`, by the factor 2^(scale a); CUBIC goes on from there (source: Abbasloo,
+    /// Yen and Chao, Orca, SIGCOMM 2020, with a scale of 2).
+    CubicFactor,
 }
 
 impl MapSpec {
-    /// Whether actions correct a law, which decides at its own times.
-    pub fn is_over_law(self) -> bool {
-        matches!(self, Self::OwnQueue | Self::OwnQueuePaced)
-    }
-
-    /// As it is written.
-    fn name(self) -> &'static str {
+    /// The law beneath, of a map over one.
+    pub(super) fn law(self) -> Option<&'static Law> {
         match self {
-            Self::CwndSteps => "cwnd_steps",
-            Self::CwndFactor => "cwnd_factor",
-            Self::RateChange => "rate_change",
-            Self::RateAndCwnd => "rate_and_cwnd",
-            Self::OwnQueue => "own_queue",
-            Self::OwnQueuePaced => "own_queue_paced",
+            Self::OwnQueue => Some(&law::own_queue::LAW),
+            Self::OwnQueuePaced => Some(&law::own_queue::PACED),
+            Self::CubicFactor => Some(&law::cubic_factor::LAW),
+            Self::CwndSteps | Self::CwndFactor | Self::RateChange | Self::RateAndCwnd => None,
         }
     }
 }
@@ -343,34 +338,7 @@ impl PolicySpec {
         let BoundsSpec { cwnd_min_packets, cwnd_max_packets } = self.bounds;
         number("bounds.cwnd_min_packets", cwnd_min_packets, 1.0, PACKETS_MAX)?;
         number("bounds.cwnd_max_packets", cwnd_max_packets, cwnd_min_packets, PACKETS_MAX)?;
-        if self.action.map.is_over_law() { self.check_law() } else { Ok(()) }
-    }
-
-    /// The law decides at its own times, and has a start, bounds and reactions to losses of its own.
-    fn check_law(&self) -> Result<(), SpecError> {
-        let DecisionSpec { every, times, min_ms } = &self.decision;
-        let StartSpec { slow_start, loss_guard, timeout_guard } = &self.start;
-        let BoundsSpec { cwnd_min_packets, cwnd_max_packets } = &self.bounds;
-        let of_law = |is_so: bool, path: &str, value: &dyn fmt::Display, allowed: &str| {
-            let allowed = format!("with map = \"{}\", {allowed}", self.action.map.name());
-            if is_so { Ok(()) } else { Err(fault(path, value, &allowed)) }
-        };
-        let every_name = format!("{every:?}").to_lowercase();
-        of_law(*every == ClockSpec::Srtt, "decision.every", &every_name, "srtt")?;
-        of_law(is(*times, 1.0), "decision.times", times, "1")?;
-        of_law(is(*min_ms, LAW_MIN_MS), "decision.min_ms", min_ms, "10")?;
-        of_law(
-            is(*cwnd_min_packets, cwnd_min()),
-            "bounds.cwnd_min_packets",
-            cwnd_min_packets,
-            "2",
-        )?;
-        let most = cwnd_max_packets;
-        of_law(is(*most, cwnd_max()), "bounds.cwnd_max_packets", most, "nothing: it has its own")?;
-        of_law(!slow_start, "start.slow_start", slow_start, "false")?;
-        of_law(!loss_guard, "start.loss_guard", loss_guard, "false")?;
-        let timeout_guard = timeout_guard.unwrap_or(false);
-        of_law(!timeout_guard, "start.timeout_guard", &timeout_guard, "false")
+        self.action.map.law().map_or(Ok(()), |law| (law.check)(self))
     }
 
     /// The features of a vector.
@@ -397,7 +365,8 @@ impl PolicySpec {
         match self.action.map {
             MapSpec::CwndSteps => 0,
             MapSpec::CwndFactor | MapSpec::RateChange => 1,
-            MapSpec::RateAndCwnd | MapSpec::OwnQueue | MapSpec::OwnQueuePaced => 2,
+            MapSpec::RateAndCwnd => 2,
+            map => map.law().map_or(0, |law| law.values),
         }
     }
 }
@@ -518,14 +487,9 @@ impl StartSpec {
 }
 
 /// The value is shortened, so that what is allowed stays visible.
-fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
+pub(super) fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
     let value: String = value.to_string().chars().take(VALUE_MAX).collect();
     SpecError::at(path, format!("= {value}: allowed is {allowed}"))
-}
-
-/// Whether a value is one that is written without loss.
-fn is(value: f64, wanted: f64) -> bool {
-    value.to_bits() == wanted.to_bits()
 }
 
 fn number(path: &str, value: f64, low: f64, high: f64) -> Result<(), SpecError> {

@@ -70,7 +70,7 @@ struct RunArguments {
     /// A run whose 99th percentile of lateness exceeds this is marked invalid
     #[arg(long, value_name = "MS", default_value = "2", value_parser = millis)]
     lateness_ms: Span,
-    /// What carries the data: the kernel's TCP, or QUIC (noq, in this program)
+    /// What carries the data: the kernel's TCP, or QUIC (noq or quinn, in this program)
     #[arg(long, value_enum, default_value_t = Over::Tcp)]
     over: Over,
     /// Program that sends bulk flows: this one, or iperf3
@@ -92,7 +92,7 @@ Examples:
   ackademyd lab run FILE --cc rl_tcp --param alpha=0.2 --set dumbbell.rtt_ms=80 --sample-ms 50
   ackademyd lab run FILE --cc policy --param policy=data/policies/aurora_mixed
   ackademyd lab run FILE --client iperf3            bulk flows by iperf3, measured by itself
-  ackademyd lab run FILE --over quic --cc cubic     over QUIC; also noq:cubic, noq's own
+  ackademyd lab run FILE --over quic --cc cubic     over QUIC; also noq:cubic, quinn:cubic: theirs
   ackademyd lab run - --beside scenarios < FILE     the files that it names are in scenarios
 
 The result is one JSON object; docs/guide/lab.md is its schema. It takes as long as the scenario lasts.";

@@ -1,5 +1,5 @@
 //! A connection: its ends, its application and what it has received.
-use super::host::Host;
+use super::end::{Connect, End, Lost};
 use super::watched::Seen;
 use super::wire::Side;
 use crate::Factory;
@@ -9,7 +9,6 @@ use ackademy::sim::plan::{ConnectionPlan, TrafficSpec};
 use ackademy::sim::traffic::App;
 use ackademy::transport::packet::Ect;
 use ackademy::units::{Bytes, Rate, Span, Time};
-use noq_proto::{ClientConfig, EndpointConfig, PathStats, ServerConfig};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -27,16 +26,18 @@ pub(crate) struct Flow {
     pub(crate) datagrams: Option<Datagrams>,
     pub(crate) factory: Option<Arc<Factory>>,
     /// Until the connection begins.
-    pub(crate) configs: Option<Configs>,
+    pub(crate) connect: Option<Connect>,
     /// Of a connection that has begun and is not over.
-    pub(crate) ends: Option<Box<[Host; 2]>>,
+    pub(crate) ends: Option<[Box<dyn End>; 2]>,
+    /// The earliest wake-up of each end that is scheduled.
+    pub(crate) wakes: [Time; 2],
     /// A transfer is written to its end, and not acknowledged.
     is_ended: bool,
     pub(crate) written: u64,
     pub(crate) delivered: u64,
     pub(crate) progress: Time,
     pub(crate) stall_max: Span,
-    /// When and why noq closed the connection.
+    /// When and why its stack closed the connection.
     pub(crate) lost: Option<String>,
 }
 
@@ -44,7 +45,8 @@ pub(crate) struct Flow {
 pub(crate) struct PathOf {
     pub(crate) base_rtt: Span,
     pub(crate) seen: Arc<Mutex<Seen>>,
-    pub(crate) stats: PathStats,
+    /// Declared lost.
+    pub(crate) lost: Lost,
     /// Sum and number of the latest samples at deliveries.
     pub(crate) rtt_at_delivery: (u128, u64),
 }
@@ -66,13 +68,6 @@ impl Datagrams {
     }
 }
 
-/// What a connection is made of when it begins.
-pub(crate) struct Configs {
-    pub(crate) endpoint: Arc<EndpointConfig>,
-    pub(crate) server: Arc<ServerConfig>,
-    pub(crate) client: ClientConfig,
-}
-
 impl Flow {
     /// As tables call it, or one of its paths.
     pub(crate) fn name_of(&self, path: usize) -> String {
@@ -88,11 +83,11 @@ impl Flow {
         plan: &ConnectionPlan,
         (name, start): (String, Time),
         (first_row, paths): (u32, Vec<PathOf>),
-        (app, configs, factory): (App, Option<Configs>, Option<Arc<Factory>>),
+        (app, connect, factory): (App, Option<Connect>, Option<Arc<Factory>>),
     ) -> Self {
         Self {
             name,
-            controller: match &configs {
+            controller: match &connect {
                 Some(_) => plan.controller.clone(),
                 None => "none".to_owned(),
             },
@@ -104,8 +99,9 @@ impl Flow {
             app,
             datagrams: Datagrams::of(plan),
             factory,
-            configs,
+            connect,
             ends: None,
+            wakes: [Time::NEVER; 2],
             is_ended: false,
             written: 0,
             delivered: 0,
@@ -117,16 +113,13 @@ impl Flow {
 
     /// The client connects.
     pub(crate) fn begin(&mut self, at: Instant) {
-        let Some(Configs { endpoint, server, client }) = self.configs.take() else { return };
-        let paths = self.paths.len();
-        let mut ends =
-            [Host::new(&endpoint, None, paths), Host::new(&endpoint, Some(server), paths)];
-        ends[0].connect(at, client).expect("the address and the name are valid");
-        self.ends = Some(Box::new(ends));
+        if let Some(connect) = self.connect.take() {
+            self.ends = Some(connect(at));
+        }
     }
 
-    pub(crate) fn end(&mut self, side: Side) -> Option<&mut Host> {
-        self.ends.as_mut().map(|ends| &mut ends[side as usize])
+    pub(crate) fn end(&mut self, side: Side) -> Option<&mut dyn End> {
+        self.ends.as_mut().map(|ends| &mut *ends[side as usize] as _)
     }
 
     /// An end handles what has happened to it. The receiver's application reads; the sender's writes, and says
@@ -134,10 +127,10 @@ impl Flow {
     pub(crate) fn advance(&mut self, (now, at): (Time, Instant), side: Side) -> bool {
         let Some(end) = self.end(side) else { return false };
         let found = end.progress(at);
-        if let Some(reason) = found.lost {
+        if let Some((stack, reason)) = found.lost {
             let after = now.since(self.start).as_secs_f64();
             self.lost.get_or_insert(format!(
-                "flow {:?}: noq closed the connection after {after:.3} s: {reason}",
+                "flow {:?}: {stack} closed the connection after {after:.3} s: {reason}",
                 self.name
             ));
         }
@@ -198,7 +191,7 @@ impl Flow {
         !continues || self.app.next == Time::NEVER
     }
 
-    /// Keeps what noq counted, and drops the connection if the application is over.
+    /// Keeps what the sender counted, and drops the connection if the application is over.
     pub(crate) fn retire(&mut self) {
         if self.app.is_over() {
             self.keep_stats();
@@ -207,10 +200,9 @@ impl Flow {
     }
 
     pub(crate) fn keep_stats(&mut self) {
-        let Self { ends, paths, .. } = self;
-        let Some(client) = ends.as_mut().map(|ends| &mut ends[0]) else { return };
+        let Self { ends: Some([client, _]), paths, .. } = self else { return };
         for (number, path) in paths.iter_mut().enumerate() {
-            path.stats = client.stats(number);
+            path.lost = client.path(number).map_or_else(Lost::default, |state| state.lost);
         }
     }
 }

@@ -1,27 +1,92 @@
-//! One end of a connection: noq's endpoint and what runs on it.
-use super::wire::Payload;
-use ackademy::units::Time;
-use bytes::Bytes;
-use noq_proto::congestion::Controller;
-use noq_proto::{
+//! An end of a connection, by the API that quinn and its fork noq share. This file is compiled twice, in `super::noq` and
+//! in `super::quinn`: what differs is there.
+use super::proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use super::proto::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint,
-    EndpointConfig, Event, FourTuple, PathId, PathStats, PathStatus, ServerConfig, StreamEvent,
-    StreamId, Transmit,
+    EndpointConfig, Event, ReadError, ServerConfig, StreamEvent, StreamId, TransportConfig,
+    ValidationTokenConfig, VarInt,
 };
+use super::{Factory, NAME, ONE, Paths};
+use crate::tls::Keys;
+use crate::virtual_time::end::{Connect, Departure, End, PathState, Paths as _, Progress};
+use crate::virtual_time::plan::HEADER_BYTES;
+use crate::virtual_time::watched::{Seen, WatchedFactory};
+use crate::virtual_time::wire::Payload;
+use ackademy::sim::plan::ConnectionPlan;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-pub(crate) struct Host {
+/// A connection of this stack, whose endpoints' random numbers come from `seed`; `seen` has what each of its paths
+/// counts.
+pub(crate) fn connect(
+    plan: &ConnectionPlan,
+    (keys, seed): (&Keys, [u8; 32]),
+    controllers: Factory,
+    seen: Vec<Arc<Mutex<Seen>>>,
+) -> Connect {
+    let endpoint = endpoint_config(plan, seed);
+    let mut transport = transport(plan);
+    let server = server_config(plan, keys);
+    let watched = WatchedFactory::new(controllers, seen);
+    transport.congestion_controller_factory(Arc::new(watched));
+    let client = QuicClientConfig::try_from(Arc::clone(&keys.client)).expect(SUITE);
+    let mut client = ClientConfig::new(Arc::new(client));
+    client.transport_config(Arc::new(transport));
+    let paths = plan.subflows.len();
+    Box::new(move |now| {
+        let mut sender = Host::new(&endpoint, None, paths);
+        sender.connect(now, client).expect("the address and the name are valid");
+        [Box::new(sender), Box::new(Host::new(&endpoint, Some(server), paths))]
+    })
+}
+
+/// How both ends send what this connection asks for.
+fn transport(plan: &ConnectionPlan) -> TransportConfig {
+    let mtu = (plan.sender.packet.0 - HEADER_BYTES) as u16;
+    let window = match &plan.mptcp {
+        Some(mptcp) => mptcp.receive_buffer.0,
+        None => plan.sender.receiver_window_packets.saturating_mul(plan.sender.packet.0),
+    };
+    let window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);
+    let mut transport = TransportConfig::default();
+    transport
+        .initial_mtu(mtu)
+        .min_mtu(mtu)
+        .mtu_discovery_config(None)
+        .max_idle_timeout(None)
+        .stream_receive_window(window)
+        .receive_window(window)
+        .max_concurrent_uni_streams(VarInt::from_u32(STREAMS_MAX))
+        .enable_segmentation_offload(false);
+    super::allow_paths(&mut transport, plan.subflows.len());
+    transport
+}
+
+fn server_config(plan: &ConnectionPlan, keys: &Keys) -> Arc<ServerConfig> {
+    let crypto = QuicServerConfig::try_from(Arc::clone(&keys.server)).expect(SUITE);
+    let mut server = ServerConfig::with_crypto(Arc::new(crypto));
+    let mut tokens = ValidationTokenConfig::default();
+    tokens.sent(0); // for later connections, of which there is none
+    server.validation_token_config(tokens).transport_config(Arc::new(transport(plan)));
+    Arc::new(server)
+}
+
+fn endpoint_config(plan: &ConnectionPlan, seed: [u8; 32]) -> Arc<EndpointConfig> {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &seed);
+    let mut config = EndpointConfig::new(Arc::new(key));
+    config.rng_seed(Some(seed)).grease_quic_bit(false);
+    let mtu = (plan.sender.packet.0 - HEADER_BYTES) as u16;
+    config.max_udp_payload_size(mtu).expect("`check` has seen the size");
+    Arc::new(config)
+}
+
+struct Host {
     endpoint: Endpoint,
     connection: Option<(ConnectionHandle, Connection)>,
-    /// Of each path, what noq calls it, as far as it is open.
-    pub(crate) paths: Vec<PathId>,
+    paths: Paths,
     path_count: usize,
     is_server: bool,
-    /// Its earliest wake-up that is scheduled.
-    pub(crate) wake: Time,
     pieces: Pieces,
     /// Streams of the peer that are not read to their end, in order, and what was read of them and not told: a stream
     /// comes after those before it.
@@ -64,57 +129,47 @@ impl Pieces {
     }
 }
 
-/// What happened to the streams of an end.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Progress {
-    /// Bytes that have arrived in order, over all streams.
-    pub(crate) read: u64,
-    /// Why the connection was closed.
-    pub(crate) lost: Option<String>,
-}
-
 impl Host {
-    pub(crate) fn new(
+    fn new(
         config: &Arc<EndpointConfig>,
         server: Option<Arc<ServerConfig>>,
         path_count: usize,
     ) -> Self {
         Self {
             is_server: server.is_some(),
-            endpoint: Endpoint::new(Arc::clone(config), server, false),
+            endpoint: super::endpoint(Arc::clone(config), server),
             connection: None,
-            paths: vec![PathId::ZERO],
+            paths: Paths::new(),
             path_count,
-            wake: Time::NEVER,
             pieces: Pieces::default(),
             readable: Vec::new(),
         }
     }
 
-    pub(crate) fn connect(
-        &mut self,
-        now: Instant,
-        config: ClientConfig,
-    ) -> Result<(), ConnectError> {
+    fn connect(&mut self, now: Instant, config: ClientConfig) -> Result<(), ConnectError> {
         let server = address(0, SERVER);
         self.connection = Some(self.endpoint.connect(now, config, server, "server")?);
         Ok(())
     }
 
-    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+    fn connection(&mut self) -> Option<&mut Connection> {
         self.connection.as_mut().map(|(_, connection)| connection)
     }
 
-    /// A datagram arrived. What the endpoint answers without a connection is not sent: both ends know each other.
-    pub(crate) fn receive(
-        &mut self,
-        now: Instant,
-        (payload, path): (Payload, usize),
-        answer: &mut Vec<u8>,
-    ) {
+    fn open_paths(&mut self, now: Instant) {
+        let Self { connection: Some((_, connection)), paths, .. } = self else { return };
+        if !self.is_server {
+            paths.open(connection, (now, self.path_count), of_client);
+        }
+    }
+}
+
+impl End for Host {
+    fn receive(&mut self, now: Instant, (payload, path): (Payload, usize), answer: &mut Vec<u8>) {
         let Payload { bytes, ecn } = payload;
-        let tuple = four_tuple(path, self.is_server);
-        match self.endpoint.handle(now, tuple, ecn, bytes, answer) {
+        let (client, server) = of_client(path);
+        let way = if self.is_server { (client, server) } else { (server, client) };
+        match super::handle(&mut self.endpoint, now, way, (bytes, ecn), answer) {
             Some(DatagramEvent::ConnectionEvent(_, event)) => {
                 if let Some(connection) = self.connection() {
                     connection.handle_event(event);
@@ -127,8 +182,11 @@ impl Host {
         }
     }
 
-    /// Fires the timer that is due.
-    pub(crate) fn on_timer(&mut self, now: Instant) {
+    fn next_timer(&mut self) -> Option<Instant> {
+        self.connection()?.poll_timeout()
+    }
+
+    fn on_timer(&mut self, now: Instant) {
         if let Some(connection) = self.connection()
             && connection.poll_timeout().is_some_and(|due| due <= now)
         {
@@ -136,8 +194,7 @@ impl Host {
         }
     }
 
-    /// Handles what the connection tells; reads what has arrived.
-    pub(crate) fn progress(&mut self, now: Instant) -> Progress {
+    fn progress(&mut self, now: Instant) -> Progress {
         let mut found = Progress::default();
         self.open_paths(now);
         let Some((handle, connection)) = &mut self.connection else { return found };
@@ -151,7 +208,7 @@ impl Host {
                 Event::Stream(StreamEvent::Finished { .. }) => {
                     self.pieces.unacknowledged -= 1;
                 }
-                Event::ConnectionLost { reason } => found.lost = Some(reason.to_string()),
+                Event::ConnectionLost { reason } => found.lost = Some((NAME, reason.to_string())),
                 _ => {}
             }
         }
@@ -173,73 +230,53 @@ impl Host {
         found
     }
 
-    /// Opens the paths that are not open, as far as the peer allows it yet.
-    fn open_paths(&mut self, now: Instant) {
-        let Some((_, connection)) = &mut self.connection else { return };
-        while !self.is_server && self.paths.len() < self.path_count && !connection.is_handshaking()
-        {
-            let tuple = four_tuple(self.paths.len(), false);
-            match connection.open_path(tuple, PathStatus::Available, now) {
-                Ok(id) => self.paths.push(id),
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// What noq counted of a path.
-    pub(crate) fn stats(&mut self, path: usize) -> PathStats {
-        let id = self.paths.get(path).copied();
-        let stats = id.and_then(|id| self.connection()?.path_stats(id));
-        stats.unwrap_or_default()
-    }
-
-    /// Lets the application hand over what may leave soon, and no more: what is handed over is sent, also if the
-    /// application then stops.
-    pub(crate) fn set_send_window(&mut self) {
+    fn set_send_window(&mut self) {
         let Self { connection: Some((_, connection)), paths, .. } = self else { return };
-        let windows = paths.iter().filter_map(|&id| connection.congestion_state(id));
-        let window: u64 = windows.map(Controller::window).sum();
-        connection.set_send_window(2 * window + AHEAD_BYTES);
+        connection.set_send_window(2 * paths.window(connection) + AHEAD_BYTES);
     }
 
-    /// Hands over `bytes` of data; returns how many were taken. Data goes in pieces, a stream each, the earlier ones
-    /// first: noq's receiver closes a connection in one of whose streams 1024 gaps are open.
-    pub(crate) fn write(&mut self, bytes: u64) -> u64 {
+    fn write(&mut self, bytes: u64) -> u64 {
         let Self { connection: Some((_, connection)), pieces, .. } = self else { return 0 };
         let mut written = 0;
         while written < bytes && !connection.is_handshaking() {
             let Some((id, room)) = pieces.current(connection) else { break };
             let chunk = (bytes - written).min(room).min(CHUNK.len() as u64) as usize;
-            let mut chunks = [Bytes::from_static(&CHUNK[..chunk])];
-            let took = connection.send_stream(id).write_chunks(&mut &mut chunks[..]).unwrap_or(0);
+            let took = super::write(connection.send_stream(id), &CHUNK[..chunk]);
             if took == 0 {
                 break;
             }
-            written += took as u64;
-            pieces.took(took as u64);
-            if took as u64 == room {
+            written += took;
+            pieces.took(took);
+            if took == room {
                 pieces.finish(connection);
             }
         }
         written
     }
 
-    /// Nothing follows for now.
-    pub(crate) fn finish(&mut self) {
+    fn finish(&mut self) {
         if let Some((_, connection)) = &mut self.connection {
             self.pieces.finish(connection);
         }
     }
 
-    /// Whether the peer has acknowledged all that was written and finished.
-    pub(crate) fn is_acknowledged(&self) -> bool {
+    fn is_acknowledged(&self) -> bool {
         self.pieces.unacknowledged == 0
     }
 
-    /// The next datagram to be sent, in `buffer`.
-    pub(crate) fn transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Transmit> {
+    fn transmit(&mut self, now: Instant, buffer: &mut Vec<u8>) -> Option<Departure> {
         buffer.clear();
-        self.connection()?.poll_transmit(now, NonZeroUsize::MIN, buffer)
+        let sent = self.connection()?.poll_transmit(now, ONE, buffer)?;
+        let path = match sent.destination {
+            SocketAddr::V4(address) => usize::from(address.ip().octets()[2]),
+            SocketAddr::V6(_) => 0,
+        };
+        Some(Departure { size: sent.size, ecn: super::ecn(sent.ecn), path })
+    }
+
+    fn path(&mut self, path: usize) -> Option<PathState> {
+        let Self { connection: Some((_, connection)), paths, .. } = self else { return None };
+        paths.state(connection, path)
     }
 }
 
@@ -252,7 +289,7 @@ fn read(connection: &mut Connection, id: StreamId) -> (u64, bool) {
         match chunks.next(usize::MAX) {
             Ok(Some(chunk)) => bytes += chunk.bytes.len() as u64,
             Ok(None) => break false,
-            Err(error) => break matches!(error, noq_proto::ReadError::Blocked),
+            Err(error) => break matches!(error, ReadError::Blocked),
         }
     };
     // What flow control allows now leaves with the next transmission, which follows at once.
@@ -260,27 +297,23 @@ fn read(connection: &mut Connection, id: StreamId) -> (u64, bool) {
     (bytes, is_open)
 }
 
-/// Which path a datagram takes.
-pub(crate) fn path_of(transmit: &Transmit) -> usize {
-    match transmit.destination {
-        SocketAddr::V4(address) => usize::from(address.ip().octets()[2]),
-        SocketAddr::V6(_) => 0,
-    }
-}
-
 fn address(path: usize, last: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, path as u8, last], PORT))
 }
 
-fn four_tuple(path: usize, is_server: bool) -> FourTuple {
-    let (own, peer) = if is_server { (SERVER, CLIENT) } else { (CLIENT, SERVER) };
-    FourTuple::new(address(path, peer), Some(address(path, own).ip()))
+/// The client's address on a path, and the server's.
+fn of_client(path: usize) -> (SocketAddr, SocketAddr) {
+    (address(path, CLIENT), address(path, SERVER))
 }
 
-/// Of a piece: fewer packets than noq allows gaps.
+/// Of a piece: fewer packets than a receiver allows gaps.
 const PIECE_BYTES: u64 = 1 << 20;
 /// How much more than two windows is handed over in advance.
 const AHEAD_BYTES: u64 = 1 << 14;
+/// Most streams that a receiver allows, each a piece of the data: more than a window has.
+const STREAMS_MAX: u32 = 1 << 16;
+/// Why a configuration of rustls does.
+const SUITE: &str = "the provider has QUIC's initial cipher suite";
 /// Last bytes of the ends' addresses, and their port.
 const CLIENT: u8 = 1;
 const SERVER: u8 = 2;

@@ -1,6 +1,6 @@
-//! Both ends of noq over the links of a scenario, in virtual time: its TLS, loss recovery, pacer and acknowledgements
-//! are those of real connections, and equal seeds give the same
-//! datagrams at the same times, except under noq's own `bbr3`, whose random numbers take no seed.
+//! Both ends of noq, or of quinn, over the links of a scenario, in virtual time: TLS, loss recovery, pacer and
+//! acknowledgements are those of real connections, and equal seeds give the same datagrams at the same times, except
+//! under noq's own `bbr3`, whose random numbers take no seed.
 use crate::Refused;
 use crate::factory::locked;
 use crate::tls::Keys;
@@ -14,18 +14,22 @@ use ackademy::units::{Span, Time};
 use ackademy_capture::Output;
 use ackademy_capture::qlog::Numbered;
 use bytes::BytesMut;
-use flow::{Configs, Flow, PathOf};
+use end::Departure;
+use flow::{Flow, PathOf};
+pub use noq::NAMES as NOQ_NAMES;
 use noq_proto::EcnCodepoint;
-pub use plan::{Governor, NOQ_NAMES, builtin, check};
+pub use plan::{Governor, builtin, check};
 pub use real_time::Datagram;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub(crate) use watched::{PathLog, Seen, WatchedFactory};
 use wire::{Event, Payload, Side, Wire};
 
+mod end;
 mod flow;
-mod host;
+pub(crate) mod noq;
 mod plan;
+mod quinn;
 mod real_time;
 mod rows;
 mod watched;
@@ -44,14 +48,16 @@ pub struct Quic {
     wire: Wire,
     flows: Vec<Flow>,
     end: Time,
-    /// noq's clock at time 0.
+    /// The stacks' clock at time 0.
     origin: Instant,
     sample_interval: Span,
     series: FlowSeries,
     buffer: Vec<u8>,
-    /// Why noq has just closed a connection.
+    /// Why a stack has just closed a connection.
     lost: Option<String>,
     qlog: Option<Numbered>,
+    /// The first flow over quinn.
+    over_quinn: Option<String>,
 }
 
 /// Runs a network to its end.
@@ -66,7 +72,7 @@ pub fn run(network: &NetworkPlan, seed: Seed) -> Result<Outcome, Refused> {
 }
 
 impl Quic {
-    /// A run at time 0 with this project's controllers and noq's own.
+    /// A run at time 0 with this project's controllers, noq's own and quinn's own.
     ///
     /// # Errors
     ///
@@ -102,10 +108,15 @@ impl Quic {
             buffer: Vec::new(),
             lost: None,
             qlog: None,
+            over_quinn: None,
         };
         for (index, plan) in network.connections.iter().enumerate() {
             for arrival in arrivals(plan, index as u64, seed, network.duration) {
                 let governor = if plan::is_datagrams(plan) { None } else { Some(build(plan)?) };
+                governor.iter().try_for_each(|governor| plan::check_governor(plan, governor))?;
+                if matches!(governor, Some(Governor::Quinn(_))) {
+                    quic.over_quinn.get_or_insert_with(|| plan.name.clone());
+                }
                 quic.add_flow(network, plan, (arrival, seed), (&keys, governor));
             }
         }
@@ -124,6 +135,7 @@ impl Quic {
     ) {
         let index = self.flows.len() as u32;
         let own_seed = seed.derive("controller", arrival.stream << 8);
+        let keys = (keys, key(seed, u64::from(index)));
         let config = governor
             .map(|governor| plan::flow_config(plan, governor, keys, (own_seed, self.origin)));
         let seen =
@@ -135,24 +147,29 @@ impl Quic {
             self.wire.add_row((forward, self.net.add_path(&route.reverse)), (index, path));
             let hops = route.forward.iter().chain(&route.reverse);
             let base_rtt = hops.map(|&link| network.links[link as usize].delay.minimum()).sum();
-            let (stats, rtt_at_delivery) = (noq_proto::PathStats::default(), (0, 0));
-            paths.push(PathOf { base_rtt, seen, stats, rtt_at_delivery });
+            let (lost, rtt_at_delivery) = (end::Lost::default(), (0, 0));
+            paths.push(PathOf { base_rtt, seen, lost, rtt_at_delivery });
         }
         let app = Flow::app_of(plan, arrival.at, seed.stream("traffic", arrival.stream));
-        let factory = config.as_ref().and_then(|config| config.factory.clone());
-        let configs = config.map(|config| Configs {
-            endpoint: plan::endpoint_config(plan, key(seed, u64::from(index))),
-            server: plan::server_config(plan, keys),
-            client: config.client,
-        });
+        let (connect, factory) =
+            config.map_or((None, None), |config| (Some(config.connect), config.factory));
         let named = (arrival.name, arrival.at);
-        let parts = (app, configs, factory);
+        let parts = (app, connect, factory);
         self.flows.push(Flow::new(plan, named, (first_row, paths), parts));
         self.net.schedule(arrival.at, Event::App(index));
     }
 
     /// Writes what its senders do, from the beginning; `about` says what the file is of.
-    pub fn log(&mut self, out: Output, about: &str) {
+    ///
+    /// # Errors
+    ///
+    /// If a flow is over quinn, which tells a controller of no packet by its number.
+    pub fn log(&mut self, out: Output, about: &str) -> Result<(), Refused> {
+        if let Some(name) = &self.over_quinn {
+            return Err(Refused(format!(
+                "flow {name:?}: a qlog of quinn, which names no packets to its controller: allowed is a flow over noq"
+            )));
+        }
         let only = (self.wire.owners.len() == 1).then(|| self.flows[0].name.clone());
         let log = Numbered::new(out, about, only.as_deref());
         for flow in &mut self.flows {
@@ -163,6 +180,7 @@ impl Quic {
             }
         }
         self.qlog = Some(log);
+        Ok(())
     }
 
     /// The time reached.
@@ -189,7 +207,7 @@ impl Quic {
     ///
     /// # Errors
     ///
-    /// If noq closes a connection.
+    /// If a stack closes a connection.
     pub fn run_until(&mut self, until: Time) -> Result<(), Refused> {
         let until = until.min(self.end);
         let mut packet = Packet::default();
@@ -289,17 +307,20 @@ impl Quic {
         }
     }
 
-    /// A timer that was set for `due` comes up: noq's, or that of the controller.
+    /// A timer that was set for `due` comes up: the stack's, or that of the controller.
     fn wake(&mut self, index: u32, side: Side, due: Time) {
         let at = self.at(self.now());
         let flow = &mut self.flows[index as usize];
         let factory = flow.factory.clone().filter(|_| side == Side::Client);
-        let Some(end) = flow.end(side).filter(|end| end.wake == due) else { return };
-        end.wake = Time::NEVER;
+        if flow.wakes[side as usize] != due {
+            return;
+        }
+        let Some(end) = flow.end(side) else { return };
         end.on_timer(at);
         if let Some(factory) = factory {
             factory.on_timer(at);
         }
+        self.flows[index as usize].wakes[side as usize] = Time::NEVER;
         self.advance(index, side);
     }
 
@@ -325,12 +346,12 @@ impl Quic {
         let flow = &mut flows[index as usize];
         let (is_ecn_capable, first_row) = (flow.is_ecn_capable, flow.first_row);
         let Some(end) = flow.end(side) else { return };
-        while let Some(transmit) = end.transmit(at, buffer) {
-            let bytes = BytesMut::from(&buffer[..transmit.size]);
-            let ecn = transmit.ecn.filter(|_| is_ecn_capable);
+        while let Some(Departure { size, ecn, path }) = end.transmit(at, buffer) {
+            let bytes = BytesMut::from(&buffer[..size]);
+            let ecn = ecn.filter(|_| is_ecn_capable);
             let packet = Packet {
-                flow: first_row + host::path_of(&transmit) as u32,
-                size: (transmit.size as u64 + plan::HEADER_BYTES) as u32,
+                flow: first_row + path as u32,
+                size: (size as u64 + plan::HEADER_BYTES) as u32,
                 kind: side.sends(),
                 ect: match ecn {
                     None => Ect::Not,
@@ -355,13 +376,12 @@ impl Quic {
         let controller = flow.factory.as_ref().filter(|_| side == Side::Client);
         let own = controller.and_then(|factory| factory.next_timer());
         let Some(end) = flow.end(side) else { return };
-        let due = end.connection().and_then(|connection| connection.poll_timeout());
-        let due = due.into_iter().chain(own).min();
+        let due = end.next_timer().into_iter().chain(own).min();
         let Some(due) = due.map(|due| Time(crate::factory::nanos(due, origin)).max(now)) else {
             return;
         };
-        if due < end.wake {
-            end.wake = due;
+        if due < flow.wakes[side as usize] {
+            flow.wakes[side as usize] = due;
             self.net.schedule(due, Event::End(index, side, due));
         }
     }

@@ -31,7 +31,7 @@ impl Quic {
     ///
     /// # Errors
     ///
-    /// If noq closes a connection.
+    /// If a stack closes a connection.
     pub fn reach(&mut self, now: Time) -> Result<(), Refused> {
         self.reached = now.min(self.end);
         self.run_until(now)
@@ -41,7 +41,7 @@ impl Quic {
     ///
     /// # Errors
     ///
-    /// If noq closes a connection.
+    /// If a stack closes a connection.
     pub fn arrive(&mut self, now: Time, datagram: Datagram) -> Result<(), Refused> {
         self.reach(now)?;
         let Datagram { row, is_data, bytes, ecn } = datagram;

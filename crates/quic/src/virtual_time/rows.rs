@@ -5,10 +5,9 @@ use super::watched::Seen;
 use super::wire::{Counts, Event};
 use crate::Handle;
 use crate::factory::locked;
-use ackademy::control::CWND_MAX;
+use ackademy::control::{CWND_MAX, Control};
 use ackademy::sim::record::{ConnectionRow, FlowRow, FlowSeries, Outcome, mean_ms, quantile_ms};
 use ackademy::units::{Rate, Span, Time};
-use noq_proto::congestion::ControllerMetrics;
 
 impl Quic {
     /// Ends the run where it is and hands over what it measured.
@@ -46,29 +45,28 @@ impl Quic {
     pub(super) fn sample(&mut self) {
         let now = self.net.now();
         for flow in &mut self.flows {
-            let Flow { ends, paths, first_row, delivered, factory, .. } = flow;
-            let Some(client) = ends.as_mut().map(|ends| &mut ends[0]) else { continue };
+            let Flow { ends: Some([client, _]), paths, first_row, delivered, factory, .. } = flow
+            else {
+                continue;
+            };
             let packet = (flow.packet_bytes - super::plan::HEADER_BYTES) as f64;
             let handles = factory.as_ref().map_or_else(Vec::new, |factory| factory.handles());
-            let ids = client.paths.clone();
-            let Some(connection) = client.connection() else { continue };
             let first = *first_row as usize;
             let counts = &self.wire.counts[first..first + paths.len()];
-            for (path, id) in ids.into_iter().enumerate() {
-                let Some(cc) = connection.congestion_state(id) else { continue };
+            for path in 0..paths.len() {
+                let Some(state) = client.path(path) else { continue };
                 let series = &mut self.series;
                 series.time_s.push(now.as_secs_f64());
                 series.flow.push(*first_row + path as u32);
                 series.delivered_bytes.push(share(*delivered, path, counts));
                 series.arrived_bytes.push(counts[path].received_bytes);
                 series.lost_packets.push(counts[path].queue_drops + counts[path].random_losses);
-                let srtt = connection.rtt(id).unwrap_or_default().as_secs_f64() * 1e3;
                 let rate = handles.get(path).map_or(Rate(0), Handle::delivery_rate);
                 sample_path(
                     series,
-                    (&cc.metrics(), packet),
+                    (&state.control, packet),
                     &locked(&paths[path].seen),
-                    (srtt, rate),
+                    (state.srtt.as_millis_f64(), rate),
                 );
             }
         }
@@ -79,19 +77,21 @@ impl Quic {
 /// What a sender knows of a path.
 fn sample_path(
     series: &mut FlowSeries,
-    (metrics, packet): (&ControllerMetrics, f64),
+    (control, packet): (&Control, f64),
     seen: &Seen,
     (srtt_ms, rate): (f64, Rate),
 ) {
     let none = |value: f64| if value > 0.0 { value } else { f64::NAN };
-    let ssthresh = metrics.ssthresh.filter(|&bytes| bytes <= CWND_MAX.0);
-    series.cwnd_packets.push(metrics.congestion_window as f64 / packet);
-    series.ssthresh_packets.push(ssthresh.map_or(f64::NAN, |bytes| bytes as f64 / packet));
+    let is_set = control.ssthresh <= CWND_MAX;
+    let ssthresh = if is_set { control.ssthresh.0 as f64 / packet } else { f64::NAN };
+    series.cwnd_packets.push(control.cwnd.0 as f64 / packet);
+    series.ssthresh_packets.push(ssthresh);
     series.inflight_bytes.push(seen.inflight);
     series.srtt_ms.push(if seen.samples > 0 { srtt_ms } else { f64::NAN });
     series.rtt_ms.push(none(seen.latest.as_millis_f64()));
     series.delivery_rate_mbps.push(none(rate.as_mbps()));
-    series.pacing_mbps.push(metrics.pacing_rate.map_or(f64::NAN, |rate| rate as f64 * 8e-6));
+    let is_paced = control.pacing_rate != Rate::UNLIMITED;
+    series.pacing_mbps.push(if is_paced { control.pacing_rate.as_mbps() } else { f64::NAN });
 }
 
 /// A path's share of what was delivered in order, by what it carried.
@@ -122,7 +122,7 @@ fn flow_row(
     end: Time,
 ) -> FlowRow {
     let app = &flow.app;
-    let PathOf { base_rtt, seen, stats, rtt_at_delivery } = &flow.paths[path];
+    let PathOf { base_rtt, seen, lost, rtt_at_delivery } = &flow.paths[path];
     let seen = locked(seen);
     let own = &counts[path];
     FlowRow {
@@ -133,7 +133,7 @@ fn flow_row(
         mss_bytes: flow.packet_bytes,
         sent_packets: own.sent,
         sent_bytes: own.sent_bytes,
-        retransmitted_packets: stats.lost_packets,
+        retransmitted_packets: lost.packets,
         dropped_packets: own.queue_drops + own.random_losses,
         queue_drops: own.queue_drops,
         random_losses: own.random_losses,
@@ -141,7 +141,7 @@ fn flow_row(
         delivered_bytes: own.received_bytes,
         goodput_bytes: share(flow.delivered, path, counts),
         stall_max_ms: longest_stall_ms(flow, end),
-        declared_lost_bytes: stats.lost_bytes,
+        declared_lost_bytes: lost.bytes,
         rtt_at_delivery_ms: mean_ms(rtt_at_delivery.0, rtt_at_delivery.1),
         base_rtt_ms: base_rtt.as_millis_f64(),
         owd_mean_ms: mean_ms(own.owd_sum, own.received),

@@ -1,12 +1,9 @@
-//! What a run counts of any controller: those of the core, and noq's own.
+//! What a run counts of any controller: those of the core, and a stack's own.
 use crate::factory::{locked, nanos};
 use ackademy::control::{Ack, Control};
 use ackademy::histogram::SpanHistogram;
-use ackademy::units::{Bytes, Rate, Span, Time};
+use ackademy::units::{Bytes, Span, Time};
 use ackademy_capture::qlog::Sender;
-use noq_proto::RttEstimator;
-use noq_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
-use std::any::Any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -61,20 +58,11 @@ impl PathLog {
     }
 }
 
-/// noq's estimates.
+/// The stack's estimates.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rtt {
     smoothed: Span,
     min: Span,
-}
-
-/// What a controller of noq's allows.
-fn control(metrics: &ControllerMetrics) -> Control {
-    Control {
-        cwnd: Bytes(metrics.congestion_window),
-        pacing_rate: metrics.pacing_rate.map_or(Rate::UNLIMITED, |rate| Rate(8 * rate)),
-        ssthresh: Bytes(metrics.ssthresh.unwrap_or(u64::MAX)),
-    }
 }
 
 impl Seen {
@@ -88,39 +76,36 @@ impl Seen {
     }
 }
 
-/// Makes controllers that are watched.
-pub(crate) struct WatchedFactory {
-    inner: Arc<dyn ControllerFactory + Send + Sync>,
+/// Makes controllers that are watched; `F` is the stack's trait of factories.
+pub(crate) struct WatchedFactory<F: ?Sized> {
+    pub(super) inner: Arc<F>,
     /// Of each path, in the order in which they are made; the last one is of all that follow, too.
     seen: Vec<Arc<Mutex<Seen>>>,
     made: AtomicUsize,
 }
 
-impl WatchedFactory {
-    pub(crate) fn new(
-        inner: Arc<dyn ControllerFactory + Send + Sync>,
-        seen: Vec<Arc<Mutex<Seen>>>,
-    ) -> Self {
+impl<F: ?Sized> WatchedFactory<F> {
+    pub(crate) fn new(inner: Arc<F>, seen: Vec<Arc<Mutex<Seen>>>) -> Self {
         Self { inner, seen, made: AtomicUsize::new(0) }
     }
-}
 
-impl ControllerFactory for WatchedFactory {
-    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+    /// What watches the next controller.
+    pub(super) fn next(&self) -> Watcher {
         let path = self.made.fetch_add(1, Ordering::Relaxed).min(self.seen.len() - 1);
-        Box::new(Watched {
-            inner: Arc::clone(&self.inner).build(now, current_mtu),
-            seen: Arc::clone(&self.seen[path]),
-            episode: None,
-            newest: None,
-            rtt: Rtt::default(),
-        })
+        Watcher::new(&self.seen[path])
     }
 }
 
+/// A controller that is watched; `C` is the stack's trait of controllers.
 #[derive(Debug)]
-struct Watched {
-    inner: Box<dyn Controller>,
+pub(super) struct Watched<C: ?Sized> {
+    pub(super) inner: Box<C>,
+    pub(super) own: Watcher,
+}
+
+/// Watches the controller of a path.
+#[derive(Debug)]
+pub(super) struct Watcher {
     seen: Arc<Mutex<Seen>>,
     /// When the latest loss episode was noticed.
     episode: Option<Instant>,
@@ -129,145 +114,91 @@ struct Watched {
     rtt: Rtt,
 }
 
-impl Controller for Watched {
-    fn on_sent(&mut self, now: Instant, bytes: u64, largest_pn: u64) {
-        self.inner.on_sent(now, bytes, largest_pn);
+impl Watcher {
+    fn new(seen: &Arc<Mutex<Seen>>) -> Self {
+        Self { seen: Arc::clone(seen), episode: None, newest: None, rtt: Rtt::default() }
     }
 
-    fn on_packet_sent(&mut self, now: Instant, bytes: u16, pn: u64) {
+    /// Watches the same path's next controller.
+    pub(super) fn again(&self) -> Self {
+        Self::new(&self.seen)
+    }
+
+    /// `number` is `None` where the stack does not tell it.
+    pub(super) fn sent(&mut self, now: Instant, bytes: u64, number: Option<u64>) {
         let mut seen = locked(&self.seen);
-        seen.inflight += u64::from(bytes);
-        if let Some(log) = &mut seen.log {
+        seen.inflight += bytes;
+        if let (Some(log), Some(number)) = (&mut seen.log, number) {
             let at = log.at(now);
-            log.sender.sent(at, pn, u32::from(bytes));
+            log.sender.sent(at, number, bytes as u32);
         }
-        drop(seen);
-        self.inner.on_packet_sent(now, bytes, pn);
     }
 
-    fn on_cwnd_limited(&mut self) {
-        self.inner.on_cwnd_limited();
-    }
-
-    fn on_ack(
-        &mut self,
-        now: Instant,
-        sent: Instant,
-        bytes: u64,
-        pn: u64,
-        app_limited: bool,
-        rtt: &RttEstimator,
-    ) {
+    /// A packet is acknowledged; `rtt` is the smoothed round trip and the smallest.
+    pub(super) fn acked(&mut self, sent: Instant, number: Option<u64>, rtt: (Duration, Duration)) {
         self.newest = self.newest.max(Some(sent));
         let span = |time: Duration| Span(time.as_nanos() as u64);
-        self.rtt = Rtt { smoothed: span(rtt.get()), min: span(rtt.min()) };
-        if let Some(log) = &mut locked(&self.seen).log {
-            log.sender.acked(pn);
+        self.rtt = Rtt { smoothed: span(rtt.0), min: span(rtt.1) };
+        if let (Some(log), Some(number)) = (&mut locked(&self.seen).log, number) {
+            log.sender.acked(number);
         }
-        self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 
-    fn on_end_acks(
-        &mut self,
-        now: Instant,
-        in_flight: u64,
-        app_limited: bool,
-        largest_packet_num_acked: Option<u64>,
-    ) {
+    /// That were all packets of an acknowledgement; when the newest of them was sent.
+    pub(super) fn ended(&mut self, now: Instant, in_flight: u64) -> Option<Instant> {
         let newest = self.newest.take();
         let mut seen = locked(&self.seen);
         seen.inflight = in_flight;
         if let Some(sent) = newest {
             seen.sample(Span(now.saturating_duration_since(sent).as_nanos() as u64));
         }
-        drop(seen);
-        self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
+        newest
+    }
+
+    /// The controller has been told of an acknowledgement.
+    pub(super) fn told(
+        &mut self,
+        now: Instant,
+        (newest, in_flight): (Option<Instant>, u64),
+        control: impl FnOnce() -> Control,
+    ) {
         if let Some(sent) = newest
             && let Some(log) = &mut locked(&self.seen).log
         {
             let recovers = self.episode.is_some_and(|start| sent <= start);
-            log.told(now, (sent, in_flight, recovers), self.rtt, &control(&self.inner.metrics()));
+            log.told(now, (sent, in_flight, recovers), self.rtt, &control());
         }
     }
 
-    fn on_congestion_event(
+    /// Packets are lost or marked, the newest of which was sent at `sent`.
+    pub(super) fn congested(
         &mut self,
         now: Instant,
         sent: Instant,
-        is_persistent_congestion: bool,
-        is_ecn: bool,
+        is_persistent: bool,
         lost_bytes: u64,
-        largest_lost_pn: u64,
     ) {
         let mut seen = locked(&self.seen);
         seen.inflight = seen.inflight.saturating_sub(lost_bytes);
-        seen.timeouts += u64::from(is_persistent_congestion);
+        seen.timeouts += u64::from(is_persistent);
         if self.episode.is_none_or(|start| sent > start) {
             self.episode = Some(now);
-            seen.recoveries += u64::from(!is_persistent_congestion);
+            seen.recoveries += u64::from(!is_persistent);
         }
-        drop(seen);
-        self.inner.on_congestion_event(
-            now,
-            sent,
-            is_persistent_congestion,
-            is_ecn,
-            lost_bytes,
-            largest_lost_pn,
-        );
+    }
+
+    /// The controller has been told of that.
+    pub(super) fn reduced(&mut self, now: Instant, control: impl FnOnce() -> Control) {
         if let Some(log) = &mut locked(&self.seen).log {
             let at = log.at(now);
-            log.sender.reduced(at, &control(&self.inner.metrics()));
+            log.sender.reduced(at, &control());
         }
     }
 
-    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: Instant) {
+    pub(super) fn lost(&mut self, now: Instant, number: u64) {
         if let Some(log) = &mut locked(&self.seen).log {
             let at = log.at(now);
-            log.sender.lost(at, pn);
+            log.sender.lost(at, number);
         }
-        self.inner.on_packet_lost(lost_bytes, pn, now);
-    }
-
-    fn on_spurious_congestion_event(&mut self) {
-        self.inner.on_spurious_congestion_event();
-    }
-
-    fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.inner.on_mtu_update(new_mtu);
-    }
-
-    fn on_ack_frequency_update(
-        &mut self,
-        ack_eliciting_threshold: u64,
-        requested_max_ack_delay: Duration,
-    ) {
-        self.inner.on_ack_frequency_update(ack_eliciting_threshold, requested_max_ack_delay);
-    }
-
-    fn window(&self) -> u64 {
-        self.inner.window()
-    }
-
-    fn metrics(&self) -> ControllerMetrics {
-        self.inner.metrics()
-    }
-
-    fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self {
-            inner: self.inner.clone_box(),
-            seen: Arc::clone(&self.seen),
-            episode: None,
-            newest: None,
-            rtt: Rtt::default(),
-        })
-    }
-
-    fn initial_window(&self) -> u64 {
-        self.inner.initial_window()
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
-        self.inner.into_any()
     }
 }

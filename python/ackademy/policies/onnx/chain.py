@@ -56,6 +56,8 @@ class Chain:
         """whether the last layer is a product that still lacks its sum"""
         self._turned: tuple[int, int] | None = None
         """(features, time) of a vector that was flattened with time innermost"""
+        self._affine: tuple[Array, Array] | None = None
+        """Factors and sums of the newest value's features that no layer has taken yet."""
         steps, width = entering
         if len(sizes) == 3 and sizes[1:] in ((steps, width), (width, steps)):
             order = "btf" if sizes[1:] == (steps, width) else "bft"
@@ -83,25 +85,61 @@ class Chain:
         wide = value.sizes[-1]
         if kernel.ndim != 2 or kernel.shape[0] != wide:
             raise Refused(f"weights of shape {list(kernel.shape)}: allowed: ({wide}, any)")
+        is_open = bias is None
+        kernel, bias = self._scaled(kernel, bias)
         if self._turned is not None:
             kernel = kernel.reshape(*self._turned, -1).swapaxes(0, 1).reshape(kernel.shape)
             self._turned = None
         units = kernel.shape[1]
         parts = {"kernel": kernel, "bias": _bias(bias, units)}
         self._layer({"kind": "dense", "units": units, "activation": "linear"}, parts)
-        self._open_bias = bias is None
+        self._open_bias = is_open and bias is None
         return self.hand_on(value.axes, (*value.sizes[:-1], units))
 
     def add(self, value: Value, bias: Array) -> Value:
-        """The bias of the product right before."""
-        self.take(value)
+        """The bias of the product right before, or a number for each feature."""
+        units = value.size("f")
         if not self._open_bias or value.axes[-1] != "f":
-            raise Refused("allowed: behind a MatMul, as its bias")
-        units = value.sizes[-1]
+            return self.affine(value, np.ones(units), per_feature(value, bias))
+        self.take(value)
         if bias.ndim and prod(bias.shape) != bias.shape[-1]:
             raise Refused(f"bias of shape {list(bias.shape)}: allowed: ({units},)")
         self.tensors[f"layers.{len(self.layers) - 1}.bias"] = _bias(bias.reshape(-1), units)
         self._open_bias = False
+        return self.hand_on(value.axes, value.sizes)
+
+    def affine(self, value: Value, factors: Array, sums: Array) -> Value:
+        """Every feature times one number and plus another, in the layer before or behind."""
+        self.take(value)
+        if not (np.isfinite(factors).all() and np.isfinite(sums).all()):
+            raise Refused("allowed: finite numbers")
+        last = self.layers[-1] if self.layers else {}
+        if last.get("activation") == "linear" and self._affine is None:
+            prefix = f"layers.{len(self.layers) - 1}."
+            parts = ("scale",) if last["kind"] == "layer_norm" else ("kernel",)
+            for part in (*parts, "bias"):
+                self.tensors[prefix + part] = (self.tensors[prefix + part] * factors).astype(
+                    np.float32
+                )
+            bias = self.tensors[prefix + "bias"].astype(np.float64) + sums
+            self.tensors[prefix + "bias"] = bias.astype(np.float32)
+            self._open_bias = False
+        else:
+            before, added = self._affine or (np.ones(1), np.zeros(1))
+            self._affine = (before * factors, added * factors + sums)
+        return self.hand_on(value.axes, value.sizes)
+
+    def layer_norm(self, value: Value, scale: Array, bias: Array | None, epsilon: float) -> Value:
+        """Each vector less its mean, over its standard deviation."""
+        self.take(value)
+        units = value.sizes[-1]
+        if value.axes[-1] != "f" or scale.shape != (units,):
+            raise Refused(
+                f"over shape {list(scale.shape)}: allowed: the axis of features, the last"
+            )
+        self._settle(units)
+        layer = {"kind": "layer_norm", "epsilon": epsilon, "activation": "linear"}
+        self._layer(layer, {"scale": scale, "bias": _bias(bias, units)})
         return self.hand_on(value.axes, value.sizes)
 
     def conv1d(
@@ -153,6 +191,8 @@ class Chain:
         if width != value.sizes[2]:
             raise Refused(f"weights for {width} numbers: allowed: for {value.sizes[2]}")
         units = parts["recurrent"].shape[0]
+        kernel, bias = self._scaled(parts["kernel"], parts["bias"])
+        parts = {**parts, "kernel": kernel, "bias": _bias(bias, kernel.shape[1])}
         self._layer({"kind": kind, "units": units, "returns": "all"}, parts)
         return value.sizes[0], value.sizes[1], units
 
@@ -179,9 +219,10 @@ class Chain:
                 break
         raise Refused("allowed: the last vector behind an LSTM or a GRU")
 
-    def activate(self, value: Value, name: str) -> Value:
+    def activate(self, value: Value, name: str | dict[str, str | float]) -> Value:
         """On the last layer that has weights; what grows may be put before a pool's largest."""
         self.take(value)
+        self._settle(value.size("f"))
         for layer in reversed(self.layers):
             if layer.get("activation") == "linear":
                 layer["activation"] = name
@@ -199,12 +240,16 @@ class Chain:
             noted: note a layer even if there is a single vector.
         """
         self.take(value)
+        steps, width = value.size("t"), value.size("f")
         inner = value.axes.replace("1", "")[1 if value.axes[0] in "b" else 0 :]
         if value.axes[0] not in "b1" or inner not in ("tf", "ft", "f"):
             raise Refused("allowed: with the batch before time and features")
         if "t" in value.axes or noted:
             self._layer({"kind": "flatten"}, {})
-        steps, width = value.size("t"), value.size("f")
+        if self._affine is not None:
+            spread = np.repeat if inner == "ft" else np.tile
+            factors, sums = (part + np.zeros(width) for part in self._affine)
+            self._affine = (spread(factors, steps), spread(sums, steps))
         if inner == "ft" and width > 1:
             self._turned = (width, steps)
         return self.hand_on("bf", (value.sizes[0], steps * width))
@@ -287,6 +332,8 @@ class Chain:
             Refused: if it is none.
         """
         self.take(value)
+        if "f" in value.axes:
+            self._settle(value.size("f"))
         if self._turned is not None or "t" in value.axes or "f" not in value.axes:
             shape = list(value.sizes)
             raise Refused(f"shape {shape}: allowed: one vector of outputs per observation")
@@ -297,15 +344,54 @@ class Chain:
             raise Refused("allowed: a series with axes (batch, features, time)")
         return value.sizes[2], value.sizes[1]
 
+    def _scaled(self, kernel: Array, bias: Array | None) -> tuple[Array, Array | None]:
+        """The weights of a product that takes what is scaled, for what is not."""
+        if self._affine is None:
+            return kernel, bias
+        factors, sums = (part + np.zeros(len(kernel)) for part in self._affine)
+        self._affine = None
+        added = sums @ kernel + (0.0 if bias is None else bias)
+        return (kernel * factors[:, None]).astype(np.float32), added.astype(np.float32)
+
+    def _settle(self, units: int) -> None:
+        """A layer for factors and sums that none takes."""
+        if self._affine is None:
+            return
+        kernel, bias = self._scaled(np.eye(units, dtype=np.float32), None)
+        if (kernel == np.eye(units)).all() and bias is not None and not bias.any():
+            return
+        parts = {"kernel": kernel, "bias": _bias(bias, units)}
+        self._layer({"kind": "dense", "units": units, "activation": "linear"}, parts)
+
     def _layer(self, layer: dict[str, Any], parts: Mapping[str, Array]) -> None:
         if self._turned is not None:
             raise Refused("allowed: a dense layer behind what was flattened features first")
+        if self._affine is not None and layer["kind"] != "flatten":
+            raise Refused("allowed: a dense or recurrent layer behind what is scaled")
         for part, tensor in parts.items():
             if tensor.dtype != np.float32:
                 raise Refused(f"weights of type {tensor.dtype}: allowed: float32")
             self.tensors[f"layers.{len(self.layers)}.{part}"] = np.ascontiguousarray(tensor)
         self.layers.append(layer)
         self._open_bias = False
+
+
+def per_feature(value: Value, numbers: Array) -> Array:
+    """A constant as a number for each feature of a value.
+
+    Raises:
+        Refused: if it is another for other vectors, or not of numbers.
+    """
+    units, rank = value.size("f"), len(value.axes)
+    if numbers.dtype != np.float32:
+        raise Refused(f"numbers of type {numbers.dtype}: allowed: float32")
+    sizes = (1,) * (rank - numbers.ndim) + numbers.shape
+    wanted = tuple(units if axis == "f" else 1 for axis in value.axes)
+    if numbers.size != 1 and sizes != wanted:
+        raise Refused(
+            f"numbers of shape {list(numbers.shape)}: allowed: one for each of {units} features"
+        )
+    return np.broadcast_to(numbers.reshape(-1), (units,)).astype(np.float64)
 
 
 def _value(axes: str, sizes: tuple[int, ...]) -> Value:

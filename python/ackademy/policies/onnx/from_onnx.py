@@ -8,6 +8,7 @@ behind the other (`chain`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,7 +18,8 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper
 
 from ackademy.errors import ExchangeError
-from ackademy.policies.onnx.chain import ANY_BATCH, F32, Chain, Value
+from ackademy.policies.onnx.branches import Branch, can_fork, joined, taken
+from ackademy.policies.onnx.chain import ANY_BATCH, F32, Chain, Value, per_feature
 from ackademy.policies.onnx.constants import Array, Refused, array_of, computed, sliced, whole
 from ackademy.policies.onnx.to_onnx import GRU_GATES, LSTM_GATES
 from ackademy.policies.policy_files import plain
@@ -107,8 +109,8 @@ def network_of(model: onnx.ModelProto, entering: tuple[int, int], where: str) ->
         chain = Chain(_sizes(inputs[0], entering), entering)
     except Refused as refused:
         raise ExchangeError(f"{where}: input {plain(inputs[0].name)}: {refused}") from None
-    walker = _Walker(chain, constants, {inputs[0].name: chain.entering})
     needed = _needed(graph)
+    walker = _Walker(chain, constants, {inputs[0].name: chain.entering}, _takers(graph, needed))
     for number, node in enumerate(graph.node):
         if needed.isdisjoint(node.output):
             continue
@@ -120,6 +122,8 @@ def network_of(model: onnx.ModelProto, entering: tuple[int, int], where: str) ->
     try:
         if output not in walker.values:
             raise Refused("allowed: what depends on the observation")
+        if output in walker.branches:
+            raise Refused("allowed: branches that a Concat joins")
         chain.finish(walker.values[output])
     except Refused as refused:
         raise ExchangeError(f"{where}: output {plain(output)}: {refused}") from None
@@ -171,6 +175,15 @@ def _needed(graph: onnx.GraphProto) -> set[str]:
     return needed - {""}
 
 
+def _takers(graph: onnx.GraphProto, needed: set[str]) -> Counter[str]:
+    """How many nodes take each value for its numbers, not for its shape."""
+    takers: Counter[str] = Counter()
+    for node in graph.node:
+        if node.op_type != "Shape" and not needed.isdisjoint(node.output):
+            takers.update(set(node.input))
+    return takers
+
+
 def _fault(where: str, number: int, node: onnx.NodeProto, told: str) -> ExchangeError:
     name = f' "{plain(node.name)}"' if node.name else ""
     return ExchangeError(f"{where}: node {number}, {plain(node.op_type)}{name}: {plain(told)}")
@@ -179,8 +192,17 @@ def _fault(where: str, number: int, node: onnx.NodeProto, told: str) -> Exchange
 class _Walker:
     """Walks the nodes in their order."""
 
-    def __init__(self, chain: Chain, constants: dict[str, Array], values: dict[str, Value]) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        constants: dict[str, Array],
+        values: dict[str, Value],
+        takers: Mapping[str, int],
+    ) -> None:
         self.chain, self.constants, self.values = chain, constants, values
+        self.takers = takers
+        self.branches: dict[str, Branch] = {}
+        """of the values that are in one"""
         self.numbers = 0
 
     def walk(self, node: onnx.NodeProto, needed: set[str]) -> None:
@@ -196,10 +218,48 @@ class _Walker:
             sizes = self.values[moving[0]].sizes
             part = slice(attributes.get("start", 0), attributes.get("end"))
             self._note(node, np.array(sizes[part], np.int64))
+        elif node.op_type == "Concat":
+            self.values[node.output[0]] = self._concat(node, attributes)
         elif len(moving) > 1:
-            raise Refused("takes two values: allowed: nodes one behind the other")
-        else:
-            self._move(node, attributes, self.values[moving[0]], needed)
+            raise Refused("takes two values: allowed: nodes one behind the other, or a Concat")
+        elif not self._forks(node, attributes, moving[0]):
+            branch = self._branch(moving[0])
+            value = self.values[moving[0]] if branch is None else self._value_in(branch, moving[0])
+            self._move(node, attributes, value, needed, branch.chain if branch else self.chain)
+            if branch is not None:
+                self.branches.update(dict.fromkeys(node.output, branch))
+
+    def _branch(self, name: str) -> Branch | None:
+        """The branch that a value is in, or that begins with it."""
+        value = self.values[name]
+        if name not in self.branches and self.takers[name] > 1 and can_fork(value):
+            return Branch(value, tuple(range(value.sizes[-1])))
+        return self.branches.get(name)
+
+    def _value_in(self, branch: Branch, name: str) -> Value:
+        return self.values[name] if name in self.branches else branch.chain.entering
+
+    def _forks(self, node: onnx.NodeProto, attributes: Attributes, name: str) -> bool:
+        """Whether a node takes parts of a vector, each of which begins a branch."""
+        op, value = node.op_type, self.values[name]
+        is_part = op == "Split" or (op == "Slice" and self.takers[name] > 1)
+        if not is_part or name in self.branches or not can_fork(value):
+            return False
+        sides = [None if own in self.values else self._constant(own) for own in node.input]
+        places = taken(op, value, sides, len(node.output), attributes)
+        for output, columns in zip(node.output, places, strict=True):
+            branch = Branch(value, columns)
+            self.values[output], self.branches[output] = branch.chain.entering, branch
+        return True
+
+    def _concat(self, node: onnx.NodeProto, attributes: Attributes) -> Value:
+        own = []
+        for name in node.input:
+            branch = self._branch(name) if name in self.values else None
+            if branch is None or attributes["axis"] not in (1, -1):
+                raise Refused("allowed: branches of one vector, along the features")
+            own.append((branch, self._value_in(branch, name)))
+        return joined(self.chain, own)
 
     def _note(self, node: onnx.NodeProto, constant: Array) -> None:
         self.numbers += constant.size
@@ -213,19 +273,24 @@ class _Walker:
         return self.constants[name] if name else None
 
     def _move(
-        self, node: onnx.NodeProto, attributes: Attributes, value: Value, needed: set[str]
+        self,
+        node: onnx.NodeProto,
+        attributes: Attributes,
+        value: Value,
+        needed: set[str],
+        chain: Chain,
     ) -> None:
-        op, chain = node.op_type, self.chain
+        op = node.op_type
         sides = [None if name in self.values else self._constant(name) for name in node.input]
         if op in ("LSTM", "GRU"):
+            if chain is not self.chain:
+                raise Refused("allowed: dense layers in branches")
             self._recurrent(node, attributes, value, sides)
             return
         if sum(bool(name) and name in needed for name in node.output) != 1 or not node.output[0]:
             raise Refused("allowed: its first output alone")
-        if op == "Add":
-            bias = sides[1] if sides[0] is None else sides[0]
-            assert bias is not None  # one of the two inputs is no value
-            after = chain.add(value, bias)
+        if op in SCALINGS:
+            after = _scaling(chain, value, op, sides)
         elif sides and sides[0] is not None:
             raise Refused("allowed: the observation's value as its first input")
         elif op in ACTIVATIONS:
@@ -324,7 +389,8 @@ def _joined(one: F32, two: F32) -> F32:
 
 
 F32_TYPE = np.dtype(np.float32)
-LAST = ("Add", "LSTM", "GRU")
+SCALINGS = ("Add", "Div", "Mul", "Sub")
+LAST = (*SCALINGS, "Concat", "LSTM", "GRU", "Split")
 """handled apart, for their inputs"""
 
 
@@ -333,6 +399,60 @@ def _settings(attributes: Attributes, allowed: Mapping[str, tuple[object, ...]])
         if name in allowed and value not in allowed[name]:
             choices = " or ".join(str(choice) for choice in allowed[name])
             raise Refused(f"{name} = {value}: allowed: {choices}")
+
+
+def _scaling(chain: Chain, value: Value, op: str, sides: list[Array | None]) -> Value:
+    """A value and a constant, in any order but for a quotient."""
+    first, second = sides
+    given = second if first is None else first
+    assert given is not None  # one of the two inputs is no value
+    if op == "Add":
+        return chain.add(value, given)
+    numbers, ones = per_feature(value, given), np.ones(value.size("f"))
+    if op == "Mul":
+        return chain.affine(value, numbers, 0 * ones)
+    if op == "Sub":
+        return chain.affine(value, *((ones, -numbers) if first is None else (-ones, numbers)))
+    if first is not None or not numbers.all():
+        raise Refused("allowed: divided by constant numbers that are not 0")
+    return chain.affine(value, 1.0 / numbers, 0 * ones)
+
+
+def _leaky_relu(chain: Chain, value: Value, _: list[Array | None], attributes: Attributes) -> Value:
+    slope = _short(attributes.get("alpha", 0.01))
+    if not 0.0 <= slope <= 1.0:
+        raise Refused(f"alpha = {slope}: allowed: 0 to 1")
+    return chain.activate(value, {"kind": "leaky_relu", "slope": slope})
+
+
+def _batch_norm(
+    chain: Chain, value: Value, sides: list[Array | None], attributes: Attributes
+) -> Value:
+    """As it is in use: with the means and variances of the training."""
+    _settings(attributes, {"training_mode": (0,), "spatial": (1,), "is_test": (1,)})
+    units, parts = value.size("f"), sides[1:]
+    if len(value.axes) < 2 or value.axes[1] != "f":
+        raise Refused("allowed: with the features as the second axis")
+    if any(part is None or part.shape != (units,) for part in parts) or len(parts) != 4:
+        raise Refused(f"allowed: four constants of {units} numbers, one for each feature")
+    scale, bias, mean, variance = (np.asarray(part, np.float64) for part in parts)
+    factors = scale / np.sqrt(variance + attributes.get("epsilon", 1e-5))
+    return chain.affine(value, factors, bias - mean * factors)
+
+
+def _layer_norm(
+    chain: Chain, value: Value, sides: list[Array | None], attributes: Attributes
+) -> Value:
+    _settings(attributes, {"axis": (-1, len(value.axes) - 1), "stash_type": (1,)})
+    scale, bias = sides[1], sides[2] if len(sides) > 2 else None
+    if scale is None:
+        raise Refused("allowed: constant weights")
+    return chain.layer_norm(value, scale, bias, _short(attributes.get("epsilon", 1e-5)))
+
+
+def _short(number: float) -> float:
+    """A number of 32 bits in as few digits as tell it from others."""
+    return float(str(np.float32(number)))
 
 
 def _gemm(chain: Chain, value: Value, sides: list[Array | None], attributes: Attributes) -> Value:
@@ -415,12 +535,15 @@ def _transpose(chain: Chain, value: Value, _: list[Array | None], attributes: At
 
 Move: TypeAlias = Callable[[Chain, Value, list[Array | None], Attributes], Value]
 MOVES: Mapping[str, Move] = {
+    "BatchNormalization": _batch_norm,
     "Conv": _conv,
     "Dropout": lambda chain, value, sides, a: value,
     "Flatten": _flatten,
     "Gather": lambda chain, value, sides, a: chain.gather(value, a.get("axis", 0), sides[1]),
     "Gemm": _gemm,
     "Identity": lambda chain, value, sides, a: value,
+    "LayerNormalization": _layer_norm,
+    "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,
     "MaxPool": _max_pool,
     "Reshape": lambda chain, value, sides, a: chain.reshape(value, whole(sides[1])),

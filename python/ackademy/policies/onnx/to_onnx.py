@@ -97,6 +97,8 @@ class _Graph:
             size = layer["size"]
             self._node("MaxPool", name, kernel_shape=[size], strides=[size])
             self._steps //= size
+        elif kind == "layer_norm":
+            self._layer_norm(name, layer, parts)
         elif kind == "flatten":
             self._flatten(name)
         elif kind in ("lstm", "gru"):
@@ -104,7 +106,9 @@ class _Graph:
         else:
             self._trees(name, layer, parts)
         activation = layer.get("activation", "linear")
-        if activation != "linear":
+        if not isinstance(activation, str):
+            self._node("LeakyRelu", f"{name}.activation", alpha=float(activation["slope"]))
+        elif activation != "linear":
             self._node(ACTIVATIONS[activation], f"{name}.activation")
 
     def finish(self) -> None:
@@ -164,6 +168,13 @@ class _Graph:
         )
         self._steps -= 0 if same else size - 1
         self._width = len(parts["bias"])
+
+    def _layer_norm(self, name: str, layer: Mapping[str, Any], parts: Tensors) -> None:
+        if self._axes is not None:
+            self._turn(SERIES)
+        tensors = [self._tensor(f"{name}.{part}", parts[part]) for part in ("scale", "bias")]
+        epsilon = float(layer.get("epsilon", 1e-5))
+        self._node("LayerNormalization", name, *tensors, axis=-1, epsilon=epsilon)
 
     def _flatten(self, name: str) -> None:
         if self._axes is not None:

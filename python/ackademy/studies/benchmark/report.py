@@ -85,14 +85,16 @@ def of_table(results: Sequence[Result], command: str) -> Report:
         "entry's minus CUBIC's on the same networks, a mean with its 95 % interval."
     )
     shown = [(own.title, own, own.name) for own in results]
-    fronts = {"front, alone": _front(results, _alone), "front, beside": _front(results, _beside)}
     return Report(
         kind="Benchmark",
         title=f"{len(results)} entries",
         about=ABOUT,
         sections=[
             Section(
-                "entries", "Entries", HEADLINE, [_whole(_entries(results, fronts)), _short(results)]
+                "entries",
+                "Entries",
+                HEADLINE,
+                [_whole(_entries(results, fronts(results))), _short(results)],
             ),
             Section("planes", "Share against wait", PLANES_LEAD, [_planes(shown)]),
             Section("paired", "Minus CUBIC", lead, [_whole(_paired(results))]),
@@ -100,6 +102,11 @@ def of_table(results: Sequence[Result], command: str) -> Report:
         ],
         command=command,
     )
+
+
+def fronts(results: Sequence[Result]) -> dict[str, set[int]]:
+    """Places of the entries on the two Pareto fronts, by the heading of their marks."""
+    return {"front, alone": _front(results, _alone), "front, beside": _front(results, _beside)}
 
 
 def csv_lines(results: Sequence[Result]) -> str:
@@ -264,18 +271,18 @@ def _by_kind(found: Result, key: str, title: str, factor: float) -> Sheet:
     return Sheet(title, (Head("kind"),), heads, tuple(lines), "panel")
 
 
-def _entries(results: Sequence[Result], fronts: Mapping[str, set[int]]) -> Sheet:
+def _entries(results: Sequence[Result], marked: Mapping[str, set[int]]) -> Sheet:
     """Values of every entry on its own networks."""
     lines = []
     for index, own in enumerate(results):
-        cells = [Cell((Part("●" if index in front else ""),)) for front in fronts.values()]
+        cells = [Cell((Part("●" if index in front else ""),)) for front in marked.values()]
         cells += [
             Cell((Part(with_interval(value.times(number.factor), 3)),), value.value)
             for number in NUMBERS
             for value in [own.estimate(number)]
         ]
         lines.append(_entry_line(own, cells))
-    heads = (*(Head(name) for name in fronts), *map(_head, NUMBERS))
+    heads = (*(Head(name) for name in marked), *map(_head, NUMBERS))
     return Sheet("entries", (Head("entry"),), heads, tuple(lines))
 
 
@@ -332,9 +339,8 @@ def _front(results: Sequence[Result], point: Callable[[Result], tuple[float, flo
 
 
 def _alone(own: Result) -> tuple[float, float]:
-    """Use and minus wait, each minus CUBIC's."""
-    use, wait = (own.difference(BY_KEY[key], REFERENCE).value for key in ("use", "wait"))
-    return use, -wait
+    """Use and minus wait."""
+    return own.estimate(BY_KEY["use"]).value, -own.estimate(BY_KEY["wait"]).value
 
 
 def _beside(own: Result) -> tuple[float, float]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ackademy import _core, folders, lookup
-from ackademy.backends import distributions, entries, link_lists
+from ackademy import _core, files, folders, lookup
+from ackademy.backends import distributions, entries, link_lists, overlap
 from ackademy.backends.runs import read_text
 from ackademy.errors import AckademyError, ExperimentError, ScenarioError
 from ackademy.runner import cases
@@ -21,6 +22,8 @@ FIRST_SEED = 1_000_001
 training have seeds of 64 random bits"""
 RUNS = 40
 """draws of a distribution, or seeds of a scenario"""
+CHOICE = "seeds.json"
+"""of a policy that was chosen among several, its table and the digests of the networks"""
 TRAINING = "training"
 """the word for what the evaluated policy was trained on"""
 
@@ -187,6 +190,25 @@ def has_changed(policy: Path, own: Source) -> bool:
     known = made.get("distribution_digest", "")
     is_same_file = made.get("trained_on") == Path(own.origin).name
     return bool(known and own.digest and is_same_file and known != own.digest)
+
+
+def that_chose(policy: Path, own: Source) -> list[str]:
+    """Names of the networks that the policy in a folder was chosen by.
+
+    Raises:
+        AckademyError: if its file of them cannot be read.
+    """
+    path = policy / CHOICE
+    if not folders.is_file(path):
+        return []
+    try:
+        told = json.loads(files.read_text(path))
+        known = set(told.get("networks", []))
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise AckademyError(
+            f"{path}: {error}; allowed: JSON as `ackademy train` writes it"
+        ) from None
+    return [case.name for case in own.cases if overlap.digest(case.scenario) in known]
 
 
 def _flows(own: Source, flows: str) -> Source:

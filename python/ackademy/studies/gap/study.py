@@ -165,7 +165,7 @@ def entries_of(
         scenarios: files; where all flows of one name the controller of a scheme without settings,
             their settings there stay.
         schemes: controllers of ours with settings, as of `schemes.parse`.
-        baselines: the backends' own, as `kernel:NAME` or `noq:NAME`.
+        baselines: the backends' own, as `kernel:NAME`, `noq:NAME` or `quinn:NAME`.
         plan: where and how often.
 
     Raises:

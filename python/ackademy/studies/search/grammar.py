@@ -22,6 +22,7 @@ Tree: TypeAlias = "list[object]"
 Holes: TypeAlias = Mapping[str, Tree]
 
 HOLE = re.compile(r"^([ \t]*[\w.]+ = )(.+?)([ \t]*# hole: (\w+))[ \t]*$", re.MULTILINE)
+NUMBER = re.compile(r"-?[0-9.]+")
 OPERATORS: Mapping[str, tuple[int, str]] = {
     "+": (2, "({} + {})"),
     "-": (2, "({} - {})"),
@@ -37,6 +38,8 @@ LEAVES = 0.3
 """probability that a random tree ends before its depth"""
 NUMBERS = 0.3
 """of a leaf to be a number"""
+KEYS = ("terms", "operators", "numbers", "depth")
+"""of a grammar file, and of a hole in it"""
 STEP = 0.3
 """standard deviation of a mutated number's logarithm"""
 
@@ -52,8 +55,8 @@ class Grammar:
     """smallest and largest of a random one, above 0; their logarithms are uniform"""
     depth: int
     """of a random tree"""
-    of_holes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """terms of a hole that has its own"""
+    of_holes: Mapping[str, Grammar] = field(default_factory=dict)
+    """of a hole that has its own"""
 
     @classmethod
     def read(cls, path: Path) -> Grammar:
@@ -62,25 +65,15 @@ class Grammar:
         Raises:
             ExperimentError: if it is wrong; one line.
         """
-        table = TomlTable.read(path).only("terms", "operators", "numbers", "depth", "hole")
-        operators = tuple(table.strings("operators", list(OPERATORS)))
-        wrong = next((own for own in operators if own not in OPERATORS), None)
-        if wrong is not None:
-            raise table.error("operators", wrong, ", ".join(OPERATORS))
-        if not operators:
-            raise table.error("operators", [], "one or more")
+        table = TomlTable.read(path).only(*KEYS, "hole")
+        whole = cls(_terms(table), tuple(OPERATORS), (0.01, 100.0), 3)._with(table)
         holes = table.table("hole")
-        of_holes = {name: _terms(holes.table(name).only("terms")) for name in holes.values}
-        ends = table.values.get("numbers", [0.01, 100.0])
-        if not _is_range(ends):
-            raise table.error("numbers", ends, "[low, high], both above 0")
-        low, high = map(float, ends)
-        depth = table.whole("depth", 1, DEPTH_MAX) if "depth" in table.values else 3
-        return cls(_terms(table), operators, (low, high), depth, of_holes)
+        own = {name: whole._with(holes.table(name).only(*KEYS)) for name in holes.values}
+        return replace(whole, of_holes=own)
 
     def of(self, hole: str) -> Grammar:
-        """The grammar with the terms of a hole."""
-        return replace(self, terms=self.of_holes.get(hole, self.terms))
+        """The grammar of a hole."""
+        return self.of_holes.get(hole, self)
 
     def random(self, rng: Random, depth: int | None = None) -> Tree:
         """A tree of at most so many levels."""
@@ -114,6 +107,22 @@ class Grammar:
         """The first with a part of the second in place of one of its own."""
         found = _put(one, rng.choice(_places(one)), _at(other, rng.choice(_places(other))))
         return found if _depth(found) <= DEPTH_MAX else one
+
+    def _with(self, table: TomlTable) -> Grammar:
+        """With what a table says in place of its own."""
+        operators = tuple(table.strings("operators", list(self.operators)))
+        wrong = next((own for own in operators if own not in OPERATORS), None)
+        if wrong is not None:
+            raise table.error("operators", wrong, ", ".join(OPERATORS))
+        if not operators:
+            raise table.error("operators", [], "one or more")
+        ends = table.values.get("numbers", list(self.numbers))
+        if not _is_range(ends):
+            raise table.error("numbers", ends, "[low, high], both above 0")
+        low, high = map(float, ends)
+        depth = table.whole("depth", 1, DEPTH_MAX) if "depth" in table.values else self.depth
+        terms = _terms(table) if "terms" in table.values else self.terms
+        return Grammar(terms, operators, (low, high), depth)
 
     def _leaf(self, rng: Random) -> Tree:
         if rng.random() < NUMBERS:
@@ -161,6 +170,25 @@ def expression(tree: Tree) -> str:
     return OPERATORS[str(tree[0])][1].format(*(expression(own) for own in _operands(tree)))
 
 
+def simplified(tree: Tree) -> Tree:
+    """Without operators whose result is known: that of numbers, or of the same twice."""
+    if tree[0] == "is":
+        return ["number", float(str(tree[1]))] if NUMBER.fullmatch(str(tree[1])) else tree
+    own = [simplified(one) for one in _operands(tree)]
+    if not own:
+        return tree
+    new: Tree = [tree[0], *own]
+    first, second, *chosen = own
+    are_numbers = first[0] == second[0] == "number"
+    if tree[0] == "if" and (are_numbers or chosen[0] == chosen[1]):
+        return chosen[0] if _number(first) < _number(second) else chosen[1]
+    if tree[0] in ("min", "max") and first == second:
+        return first
+    if tree[0] != "if" and are_numbers and (tree[0] != "/" or _number(second)):
+        return ["number", _rounded(eval(expression(new)))]  # of two numbers
+    return new
+
+
 def children(
     grammar: Grammar, template: Template, parents: Sequence[Holes], rng: Random
 ) -> tuple[dict[str, Tree], tuple[int, ...]]:
@@ -173,16 +201,16 @@ def children(
         rng: of every choice.
     """
     if not parents:
-        return {name: grammar.of(name).random(rng) for name in template.holes}, ()
+        return {name: simplified(grammar.of(name).random(rng)) for name in template.holes}, ()
     first = min(rng.randrange(len(parents)) for _ in range(2))
     holes = dict(parents[first])
     name = rng.choice(sorted(holes))
     if len(parents) > 1 and rng.random() < 0.3:
         second = rng.randrange(len(parents))
-        holes[name] = grammar.of(name).crossed(holes[name], parents[second][name], rng)
-        return holes, (first, second)
+        crossed = grammar.of(name).crossed(holes[name], parents[second][name], rng)
+        return {**holes, name: simplified(crossed)}, (first, second)
     for _ in range(1 + (rng.random() < 0.3)):
-        holes[name] = grammar.of(name).mutated(holes[name], rng)
+        holes[name] = simplified(grammar.of(name).mutated(holes[name], rng))
         name = rng.choice(sorted(holes))
     return holes, (first,)
 

@@ -1,10 +1,10 @@
 //! The functions between layers. Exponential and hyperbolic tangent are ours: the same bits on every
 //! machine, without branches, so that the compiler evaluates several at once.
+use crate::policy::SpecError;
 use serde::{Deserialize, Serialize};
 
 /// What a layer does to each of its outputs.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// Nothing.
@@ -16,6 +16,60 @@ pub enum Activation {
     Tanh,
     /// 1 / (1 + exp(-x)).
     Sigmoid,
+    /// x from 0 on, x times the slope below it.
+    LeakyRelu {
+        /// In [0, 1].
+        slope: f32,
+    },
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Activation {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Activation".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schema::Field::json_schema(generator)
+    }
+}
+
+/// An activation as a file has it, for the schema alone: a name, or a table of a kind.
+#[cfg(feature = "schema")]
+mod schema {
+    #![expect(dead_code, reason = "only described")]
+
+    #[derive(schemars::JsonSchema)]
+    #[schemars(untagged)]
+    pub(super) enum Field {
+        Named(ActivationName),
+        Table(ActivationTable),
+    }
+
+    /// An activation without a number.
+    #[derive(schemars::JsonSchema)]
+    #[schemars(rename_all = "snake_case")]
+    pub(super) enum ActivationName {
+        /// Nothing.
+        Linear,
+        /// max(x, 0).
+        Relu,
+        /// Hyperbolic tangent.
+        Tanh,
+        /// 1 / (1 + exp(-x)).
+        Sigmoid,
+    }
+
+    /// An activation with a number.
+    #[derive(schemars::JsonSchema)]
+    #[schemars(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+    pub(super) enum ActivationTable {
+        /// x from 0 on, x times the slope below it.
+        LeakyRelu {
+            /// In [0, 1].
+            slope: f32,
+        },
+    }
 }
 
 impl Activation {
@@ -26,6 +80,37 @@ impl Activation {
             Self::Relu => values.iter_mut().for_each(|x| *x = relu(*x)),
             Self::Tanh => values.iter_mut().for_each(|x| *x = tanh(*x)),
             Self::Sigmoid => values.iter_mut().for_each(|x| *x = sigmoid(*x)),
+            Self::LeakyRelu { slope } => {
+                for x in values {
+                    *x = leaky_relu(*x, slope);
+                }
+            }
+        }
+    }
+
+    /// Its name in `policy.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Relu => "relu",
+            Self::Tanh => "tanh",
+            Self::Sigmoid => "sigmoid",
+            Self::LeakyRelu { .. } => "leaky_relu",
+        }
+    }
+
+    /// Whether its number is allowed.
+    ///
+    /// # Errors
+    ///
+    /// The value and what is allowed.
+    pub(super) fn check(self) -> Result<(), SpecError> {
+        match self {
+            Self::LeakyRelu { slope } if !(0.0..=1.0).contains(&slope) => {
+                let problem = format!("= {slope}: allowed is a number in [0, 1]");
+                Err(SpecError::at("activation.slope", problem))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -34,6 +119,11 @@ impl Activation {
 #[inline]
 fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
+}
+
+#[inline]
+fn leaky_relu(x: f32, slope: f32) -> f32 {
+    if x < 0.0 { slope * x } else { x }
 }
 
 /// 1 / (1 + exp(-x)), to 2e-7 relative for x above -80.
@@ -129,7 +219,13 @@ mod tests {
 
     #[test]
     fn what_is_no_number_stays_none() {
-        for kind in [Activation::Linear, Activation::Relu, Activation::Tanh, Activation::Sigmoid] {
+        for kind in [
+            Activation::Linear,
+            Activation::Relu,
+            Activation::Tanh,
+            Activation::Sigmoid,
+            Activation::LeakyRelu { slope: 0.2 },
+        ] {
             let mut values = [1.0, f32::NAN];
             kind.apply(&mut values);
             assert!(values[0].is_finite() && values[1].is_nan(), "{kind:?}");

@@ -34,6 +34,33 @@ impl Dense {
     }
 }
 
+/// Each vector less its mean, over its standard deviation; then each number times one and plus another.
+#[derive(Clone, Debug)]
+pub(super) struct LayerNorm {
+    pub scale: Vec<f32>,
+    pub bias: Vec<f32>,
+    /// Added to the variance.
+    pub epsilon: f32,
+    pub activation: Activation,
+}
+
+impl LayerNorm {
+    pub fn run(&self, x: &[f32], shape: Shape, out: &mut [f32]) {
+        let count = shape.width as f32;
+        let rows = x.chunks_exact(shape.width).zip(out.chunks_exact_mut(shape.width));
+        for (x, out) in rows {
+            let mean = x.iter().sum::<f32>() / count;
+            let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / count;
+            let share = 1.0 / (variance + self.epsilon).sqrt();
+            for (((out, x), scale), bias) in out.iter_mut().zip(x).zip(&self.scale).zip(&self.bias)
+            {
+                *out = (x - mean) * share * scale + bias;
+            }
+        }
+        self.activation.apply(out);
+    }
+}
+
 /// A convolution along time.
 #[derive(Clone, Debug)]
 pub(super) struct Conv1d {

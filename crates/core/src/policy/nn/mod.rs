@@ -1,7 +1,7 @@
 //! Networks for use, not for training: at each decision one evaluation of one observation, without
 //! allocation, the same bits on every machine. `docs/reference/policies.md` describes the file.
 use crate::policy::forest::Forest;
-use layers::{Conv1d, Dense, max_pool};
+use layers::{Conv1d, Dense, LayerNorm, max_pool};
 use recurrent::Recurrent;
 
 mod activation;
@@ -48,6 +48,7 @@ enum Layer {
     Dense(Dense),
     Conv1d(Conv1d),
     MaxPool { size: usize },
+    LayerNorm(LayerNorm),
     Recurrent(Recurrent),
     Trees { forests: Vec<Forest>, low: f32, high: f32 },
 }
@@ -164,6 +165,7 @@ impl Network {
                 Layer::Dense(dense) => dense.run(x, *shape, out),
                 Layer::Conv1d(conv) => conv.run(x, *shape, out),
                 Layer::MaxPool { size } => max_pool(x, *shape, *size, out),
+                Layer::LayerNorm(norm) => norm.run(x, *shape, out),
                 Layer::Recurrent(layer) => layer.run(x, *shape, &mut scratch.work, out),
                 Layer::Trees { forests, low, high } => trees(x, forests, *low, *high, out),
             }

@@ -1,7 +1,7 @@
 //! Makes a network from the layers of `policy.toml` and a file of tensors. Untrusted input: an error
 //! is one line, and memory is bounded by the file: a weight takes a tile of 16 at most, and all
 //! weights together take [`WEIGHTS_MAX`].
-use super::layers::{Conv1d, Dense};
+use super::layers::{Conv1d, Dense, LayerNorm};
 use super::matrix::Matrix;
 use super::recurrent::{Cell, Recurrent, Returns};
 use super::spec::{LAYERS_MAX, LayerSpec, Padding, VALUES_MAX, WEIGHTS_MAX};
@@ -147,6 +147,11 @@ impl Reader<'_, '_> {
                 Layer::Conv1d(Conv1d { kernel, size, before, bias, activation })
             }
             LayerSpec::MaxPool { size } => Layer::MaxPool { size: size as usize },
+            LayerSpec::LayerNorm { epsilon, activation } => {
+                let scale = self.vector(name("scale"), from.width)?;
+                let bias = self.vector(name("bias"), from.width)?;
+                Layer::LayerNorm(LayerNorm { scale, bias, epsilon, activation })
+            }
             LayerSpec::Flatten {} => return Ok(None),
             LayerSpec::Lstm { units, returns } => {
                 let spec = RecurrentSpec { cell: Cell::Lstm, units: units as usize, returns };

@@ -47,6 +47,15 @@ kinds! {
             /// Neighbours, and how far apart groups of them begin.
             size: u64,
         },
+        /// Each vector less its mean, over its standard deviation; then scaled and moved, number by number.
+        LayerNorm {
+            /// Added to the variance, in [1e-12, 1].
+            #[serde(default = "epsilon")]
+            epsilon: f32,
+            /// Applied to each number.
+            #[serde(default)]
+            activation: Activation,
+        },
         /// All vectors as one, the oldest first.
         Flatten {},
         /// Long short-term memory.
@@ -77,6 +86,10 @@ kinds! {
     }
 }
 
+fn epsilon() -> f32 {
+    1e-5
+}
+
 /// Padding of a convolution.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -96,6 +109,12 @@ impl LayerSpec {
     ///
     /// Field, value and what is allowed, if a number is out of its bounds.
     pub fn output(&self, input: Shape) -> Result<Shape, SpecError> {
+        if let Self::Dense { activation, .. }
+        | Self::Conv1d { activation, .. }
+        | Self::LayerNorm { activation, .. } = self
+        {
+            activation.check()?;
+        }
         let steps = input.steps as u64;
         let (steps, width) = match *self {
             Self::Dense { units, .. } => (steps, within("units", units, UNITS_MAX)?),
@@ -110,6 +129,13 @@ impl LayerSpec {
                 }
             }
             Self::MaxPool { size } => (steps / within("size", size, steps)?, input.width as u64),
+            Self::LayerNorm { epsilon, .. } => {
+                if !(1e-12..=1.0).contains(&epsilon) {
+                    let problem = format!("= {epsilon}: allowed is a number in [1e-12, 1]");
+                    return Err(SpecError::at("epsilon", problem));
+                }
+                (steps, input.width as u64)
+            }
             Self::Flatten {} => (1, input.size() as u64),
             Self::Lstm { units, returns } | Self::Gru { units, returns } => {
                 let units = within("units", units, UNITS_MAX)?;

@@ -5,7 +5,9 @@ use super::*;
 fn moment() -> Moment {
     Moment {
         metrics: Metrics {
+            duration_s: 0.1,
             acked_packets: 50.0,
+            lost_packets: 2.0,
             loss_ratio: 0.25,
             throughput_mbps: 5.0,
             rtt_mean_ms: 60.0,
@@ -17,6 +19,9 @@ fn moment() -> Moment {
             inflight_packets: 15.0,
             ..Metrics::default()
         },
+        throughput_max_mbps: 10.0,
+        throughput_before_mbps: 4.0,
+        packet_mb: 0.012,
         cwnd_change: 5.0,
         sent_packets: 60.0,
         delivery_rate_mbps: 7.0,
@@ -49,6 +54,24 @@ fn value(name: &str, moment: &Moment) -> f64 {
 fn every_feature_has_the_scaling_that_is_written() {
     for (name, expected) in [
         ("cwnd_change", 0.5),
+        ("throughput_ratio", 0.5),
+        ("throughput_max", 0.125),
+        ("throughput_change", 1.25),
+        ("pacing_ratio", 30.0 * 0.012 / 0.055 / 10.0),
+        ("pacing_ratio_2", 30.0 * 0.012 / 0.055 / 10.0),
+        ("lost_rate", 0.024),
+        ("lost_rate_5", 0.12),
+        ("acked_ratio", 50.0 / 30.0),
+        ("interval_s", 0.1),
+        ("interval_ratio", 0.25),
+        ("srtt_ratio", 40.0 / 55.0),
+        ("delay_metric", 50.0 / 55.0),
+        ("rtt_over_min", 1.5),
+        ("srtt_over_min", 1.375),
+        ("rtt_smallest", 0.08),
+        ("cwnd_ratio", 0.8 * 30.0 * 0.012 / 0.4),
+        ("bdp_ratio", 0.4 / (30.0 * 0.012)),
+        ("zero", 0.0),
         ("rtt_mean", 0.6),
         ("rtt_ratio", 40.0 / 60.0),
         ("rtt_excess", 0.2),

@@ -411,3 +411,17 @@ fn tensors_that_overlap_or_leave_a_gap_are_refused() {
     assert_eq!(refused("[24,32]", 33), "tensors end at 32: allowed is 33, where the file ends");
     assert_eq!(refused("[24,32]", 30), "tensors end at 32: allowed is 30, where the file ends");
 }
+
+#[test]
+fn a_slope_or_an_epsilon_beyond_its_bounds_is_refused() {
+    let tensors =
+        file(&[("layers.0.kernel", &[2, 1], &[3.0, -1.0]), ("layers.0.bias", &[1], &[0.5])]);
+    for (spec, told) in [
+        (dense(1, Activation::LeakyRelu { slope: 1.5 }), "activation.slope = 1.5: allowed is"),
+        (dense(1, Activation::LeakyRelu { slope: f32::NAN }), "activation.slope = NaN: allowed"),
+        (LayerSpec::LayerNorm { epsilon: 0.0, activation: LINEAR }, "epsilon = 0: allowed is"),
+    ] {
+        let fault = read(&[spec], (1, 2), &tensors).unwrap_err();
+        assert!(fault.contains(told), "{fault}");
+    }
+}

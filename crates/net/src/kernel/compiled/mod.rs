@@ -279,9 +279,9 @@ fn write(
         Activation::Linear => Activations::LINEAR,
         Activation::Relu => Activations::RELU,
         Activation::Tanh => Activations::TANH,
-        Activation::Sigmoid => {
-            let known = "`linear`, `relu` and `tanh`";
-            return Err(format!("has the activation `sigmoid`: the kernel evaluates {known}"));
+        Activation::Sigmoid | Activation::LeakyRelu { .. } => {
+            let (known, given) = ("`linear`, `relu` and `tanh`", layer.activation().name());
+            return Err(format!("has the activation `{given}`: the kernel evaluates {known}"));
         }
     };
     let (padded, groups) = (layer.inputs().next_multiple_of(TURN), units.div_ceil(GROUP));

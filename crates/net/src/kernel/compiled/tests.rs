@@ -66,7 +66,10 @@ fn weights_lie_two_to_a_word_behind_the_biases_of_their_group() {
 fn what_the_kernel_cannot_evaluate_is_refused_in_one_line() {
     let (wide, two) = (dense(128, "relu"), dense(2, "linear"));
     let (sigmoid, wider) = (dense(2, "sigmoid"), dense(136, "tanh"));
-    let cases: [(Vec<Written<'_>>, &str); 4] = [
+    let leaky = "{ kind = \"leaky_relu\", slope = 0.2 }";
+    let leaky = format!("{{ kind = \"dense\", units = 2, activation = {leaky} }}");
+    let cases: [(Vec<Written<'_>>, &str); 5] = [
+        (vec![(&leaky, &[8, 2])], "layer 0 has the activation `leaky_relu`"),
         (vec![(&sigmoid, &[8, 2])], "layer 0 has the activation `sigmoid`"),
         (vec![(&wider, &[8, 136]), (&two, &[136, 2])], "layer 0 is 8 x 136"),
         (

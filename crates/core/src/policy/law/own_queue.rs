@@ -1,0 +1,118 @@
+//! The action maps `own_queue` and `own_queue_paced`: over the law of the controller `own_queue`.
+use super::{Corrected, Declined, Law, no_guards, only};
+use crate::control::{Ack, Control, FlowInfo, Loss};
+use crate::law::own_queue::{Law as OwnLaw, Settings, Turned, is_misled_by_jitter};
+use crate::policy::spec::{
+    ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, MapSpec, PolicySpec, SpecError, WhenSpec,
+};
+use crate::sensing::signals::Interval;
+use crate::units::{Bytes, Rate};
+
+/// Shortest interval of the law, ms.
+const MIN_MS: f64 = 10.0;
+
+/// The map `own_queue`.
+pub const LAW: Law = Law {
+    values: 2,
+    check: |spec| check("own_queue", spec),
+    begin: |flow, spec| Box::new(OwnQueue::new(flow, &spec.action)),
+};
+/// The map `own_queue_paced`: the law holds a rate, and actions apply at all times.
+pub const PACED: Law = Law { check: |spec| check("own_queue_paced", spec), ..LAW };
+
+/// The law decides at its own times, and has a start, bounds and reactions to losses of its own.
+fn check(map: &str, spec: &PolicySpec) -> Result<(), SpecError> {
+    let DecisionSpec { every, times, min_ms } = &spec.decision;
+    let BoundsSpec { cwnd_min_packets: least, cwnd_max_packets: most } = &spec.bounds;
+    let usual = BoundsSpec::default();
+    let every_name = format!("{every:?}").to_lowercase();
+    let is = |value: f64, wanted: f64| value.to_bits() == wanted.to_bits();
+    only(map, *every == ClockSpec::Srtt, "decision.every", &every_name, "srtt")?;
+    only(map, is(*times, 1.0), "decision.times", times, "1")?;
+    only(map, is(*min_ms, MIN_MS), "decision.min_ms", min_ms, "10")?;
+    only(map, is(*least, usual.cwnd_min_packets), "bounds.cwnd_min_packets", least, "2")?;
+    let allowed = "nothing: it has its own";
+    only(map, is(*most, usual.cwnd_max_packets), "bounds.cwnd_max_packets", most, allowed)?;
+    no_guards(map, spec)
+}
+
+/// The law of one flow.
+#[derive(Clone, Debug)]
+struct OwnQueue {
+    law: OwnLaw,
+    is_paced: bool,
+    packet: f64,
+}
+
+impl OwnQueue {
+    /// Begins with the flow's initial window, with the numbers of the controller but for those of the table.
+    fn new(flow: &FlowInfo, action: &ActionSpec) -> Self {
+        let usual = Settings::default();
+        let settings = Settings {
+            exponent: action.exponent.unwrap_or(usual.exponent),
+            target_packets: action.target_packets.unwrap_or(usual.target_packets),
+            ..usual
+        };
+        Self {
+            law: OwnLaw::new(flow, &settings),
+            is_paced: action.map == MapSpec::OwnQueuePaced,
+            packet: flow.mss.0.max(1) as f64,
+        }
+    }
+}
+
+impl Corrected for OwnQueue {
+    fn on_ack(&mut self, ack: &Ack) {
+        self.law.on_ack(ack);
+    }
+
+    fn on_loss(&mut self, loss: &Loss) {
+        self.law.on_loss(loss);
+    }
+
+    fn applies(
+        &mut self,
+        interval: &Interval,
+        action: [f64; 2],
+        when: WhenSpec,
+        is_guarded: bool,
+    ) -> Result<(), Declined> {
+        let asks = self.is_paced || when == WhenSpec::Contention;
+        if asks && !self.law.update_contention(interval) && !self.is_paced {
+            return Err(Declined::Uncontended);
+        }
+        let window = if self.is_paced { 0.0 } else { action[1] };
+        if is_guarded && is_misled_by_jitter(interval, [action[0], window]) {
+            return Err(Declined::Jitter);
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, interval: &Interval, action: [f64; 2]) {
+        if !self.is_paced {
+            return self.law.on_interval(interval, action);
+        }
+        let turned = Turned::of(action);
+        self.law.turn_to(&turned);
+        self.law.on_interval(interval, [turned.target, 0.0]);
+    }
+
+    fn cwnd(&self) -> f64 {
+        self.law.cwnd_packets()
+    }
+
+    fn control(&self) -> Control {
+        Control {
+            pacing_rate: self.law.pacing().unwrap_or(Rate::UNLIMITED),
+            ..Control::window(Bytes((self.cwnd() * self.packet) as u64))
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, f64)> {
+        self.law.counters()
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/law.rs"]
+mod tests;
