@@ -93,7 +93,7 @@ def test_a_folder_of_that_name_does_not_hide_a_scenario(elsewhere: Path) -> None
             "nothing like it",
             "distribution",
             "known: benchmark, cellular, drinc_train, flagship, flagship_contended, "
-            "flagship_held_out, gap, generalise, leo, mixed, pcc_rl",
+            "flagship_held_out, gap, generalise, graduate, leo, mixed, pcc_rl and 1 more",
         ),
         ("papres", "suite", "similar: papers"),
         ("flagship_choise", "list", "similar: flagship_choice"),
