@@ -1,5 +1,5 @@
 //! Which of ns-2's rules decides how a NewReno flow starts into a buffer of 50 packets: each switch
-//! of `[sender]` is changed alone, and the table of docs/results/ns2.md is printed.
+//! of `[sender]` is changed alone, and the table of docs/reference/ns2.md is printed.
 //! `cargo run --release --example startup`.
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;

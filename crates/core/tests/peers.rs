@@ -1,5 +1,5 @@
 //! The same scenarios in ns-2 and ns-3, whose figures stand here as data. Where they come from, and
-//! which of them are a peer's fault, is in docs/results/peers.md; the rules of ns-2's sender are in docs/results/ns2.md.
+//! which of them are a peer's fault, is in docs/results/peers.md; the rules of ns-2's sender are in docs/reference/ns2.md.
 use ackademy::rng::Seed;
 use ackademy::scenario::Scenario;
 use ackademy::sim;

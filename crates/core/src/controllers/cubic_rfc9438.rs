@@ -1,7 +1,7 @@
 //! CUBIC to the letter of RFC 9438: [`cubic`](super::cubic) in fractions of packets, whose slow start
 //! ends by loss alone, as simulators have it.
-use super::cubic::{BETA, C, Cubic, FAST_CONVERGENCE, REDUCE_FROM};
 use crate::control::Spec;
+use crate::law::cubic::{BETA, C, Cubic, FAST_CONVERGENCE, REDUCE_FROM};
 use crate::params::{Param, ParamKind};
 
 /// Entry of the controller table.

@@ -1,6 +1,7 @@
 //! One file per controller. A new file here is in the table, in the conformance tests, on the
 //! command line and in Python without another edit.
 use crate::control::{Controller, FlowInfo, PerFlow, Spec};
+use crate::law::cubic::{Cubic, PARAMS};
 use crate::params::Params;
 
 pub mod shared;
@@ -22,7 +23,7 @@ pub fn names() -> String {
 
 /// The fallback of a learned controller after an invalid action: CUBIC with default settings.
 pub fn fallback(flow: &FlowInfo) -> Box<dyn Controller> {
-    Box::new(cubic::Cubic::new(flow, &Params::defaults(cubic::SPEC.params)))
+    Box::new(Cubic::new(flow, &Params::defaults(PARAMS)))
 }
 
 /// A plain controller for transports, which take coupled ones: one instance for each subflow.

@@ -77,13 +77,12 @@ impl ActionMap {
                 hold.set_cwnd(hold.window.cwnd * libm::exp2(self.scale * values[1]));
             }
             // A law takes them (`law::Corrected`).
-            (map, Action::Values(given)) => {
-                let law = map.law().ok_or(InvalidAction::OutOfRange)?;
-                for (value, given) in values.iter_mut().zip(given).take(law.values) {
+            (map, Action::Values(given)) if map.is_over_law() => {
+                for (value, given) in values.iter_mut().zip(given).take(map.values()) {
                     *value = self.value(given)?;
                 }
             }
-            (_, Action::Choice(_)) => return Err(InvalidAction::OutOfRange),
+            _ => return Err(InvalidAction::OutOfRange),
         }
         Ok(values)
     }

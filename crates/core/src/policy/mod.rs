@@ -202,7 +202,7 @@ impl LearnedController {
         let (length, width) = spec.shape();
         let mss = flow.mss.0.max(1) as f64;
         let features = spec.features().expect("a checked table names features");
-        let law = spec.action.map.law().map(|law| (law.begin)(flow, spec));
+        let law = law::begin(spec, flow);
         let signals = law.is_some() || features.iter().any(|feature| feature.uses_signals());
         Self {
             flow: *flow,

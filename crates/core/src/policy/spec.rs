@@ -2,7 +2,6 @@
 //! and environments read the same tables, so that an agent acts in deployment as it did in training.
 use super::TRUTH_NAMES;
 use super::features::{self, FEATURES, Feature};
-use super::law::{self, Law};
 use crate::law::own_queue::{EXPONENT_MAX, TARGET_PACKETS};
 use crate::ranges::note;
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,8 @@ pub const HISTORY_MAX: u32 = 256;
 const FEATURES_MAX: usize = 64;
 /// Most steps of a discrete action map.
 const STEPS_MAX: usize = 64;
+/// Shortest interval of the law `own_queue`, ms.
+const LAW_MIN_MS: f64 = 10.0;
 /// Largest window that may be asked for, in packets.
 const PACKETS_MAX: f64 = 1e6;
 /// Most characters of a value that an error quotes.
@@ -167,13 +168,30 @@ pub enum MapSpec {
 }
 
 impl MapSpec {
-    /// The law beneath, of a map over one.
-    pub(super) fn law(self) -> Option<&'static Law> {
+    /// How many values an action has; 0 if it is a choice.
+    pub fn values(self) -> usize {
         match self {
-            Self::OwnQueue => Some(&law::own_queue::LAW),
-            Self::OwnQueuePaced => Some(&law::own_queue::PACED),
-            Self::CubicFactor => Some(&law::cubic_factor::LAW),
-            Self::CwndSteps | Self::CwndFactor | Self::RateChange | Self::RateAndCwnd => None,
+            Self::CwndSteps => 0,
+            Self::CwndFactor | Self::RateChange | Self::CubicFactor => 1,
+            Self::RateAndCwnd | Self::OwnQueue | Self::OwnQueuePaced => 2,
+        }
+    }
+
+    /// Whether actions correct a law, which has a start and reactions to losses of its own.
+    pub fn is_over_law(self) -> bool {
+        matches!(self, Self::OwnQueue | Self::OwnQueuePaced | Self::CubicFactor)
+    }
+
+    /// As it is written.
+    fn name(self) -> &'static str {
+        match self {
+            Self::CwndSteps => "cwnd_steps",
+            Self::CwndFactor => "cwnd_factor",
+            Self::RateChange => "rate_change",
+            Self::RateAndCwnd => "rate_and_cwnd",
+            Self::OwnQueue => "own_queue",
+            Self::OwnQueuePaced => "own_queue_paced",
+            Self::CubicFactor => "cubic_factor",
         }
     }
 }
@@ -338,7 +356,48 @@ impl PolicySpec {
         let BoundsSpec { cwnd_min_packets, cwnd_max_packets } = self.bounds;
         number("bounds.cwnd_min_packets", cwnd_min_packets, 1.0, PACKETS_MAX)?;
         number("bounds.cwnd_max_packets", cwnd_max_packets, cwnd_min_packets, PACKETS_MAX)?;
-        self.action.map.law().map_or(Ok(()), |law| (law.check)(self))
+        match self.action.map {
+            MapSpec::OwnQueue | MapSpec::OwnQueuePaced => {
+                self.check_times_and_bounds()?;
+                self.check_guards()
+            }
+            MapSpec::CubicFactor => self.check_guards(),
+            _ => Ok(()),
+        }
+    }
+
+    /// The law `own_queue` decides at its own times, and has bounds of its own.
+    fn check_times_and_bounds(&self) -> Result<(), SpecError> {
+        let DecisionSpec { every, times, min_ms } = &self.decision;
+        let BoundsSpec { cwnd_min_packets: least, cwnd_max_packets: most } = &self.bounds;
+        let every_name = format!("{every:?}").to_lowercase();
+        self.only(*every == ClockSpec::Srtt, "decision.every", &every_name, "srtt")?;
+        self.only(is(*times, 1.0), "decision.times", times, "1")?;
+        self.only(is(*min_ms, LAW_MIN_MS), "decision.min_ms", min_ms, "10")?;
+        self.only(is(*least, cwnd_min()), "bounds.cwnd_min_packets", least, "2")?;
+        let allowed = "nothing: it has its own";
+        self.only(is(*most, cwnd_max()), "bounds.cwnd_max_packets", most, allowed)
+    }
+
+    /// A law has a start and reactions to losses of its own.
+    fn check_guards(&self) -> Result<(), SpecError> {
+        let StartSpec { slow_start, loss_guard, timeout_guard } = &self.start;
+        self.only(!slow_start, "start.slow_start", slow_start, "false")?;
+        self.only(!loss_guard, "start.loss_guard", loss_guard, "false")?;
+        let timeout_guard = timeout_guard.unwrap_or(false);
+        self.only(!timeout_guard, "start.timeout_guard", &timeout_guard, "false")
+    }
+
+    /// Whether a field has the only value that this map over a law takes.
+    fn only(
+        &self,
+        is_so: bool,
+        path: &str,
+        value: &dyn fmt::Display,
+        allowed: &str,
+    ) -> Result<(), SpecError> {
+        let allowed = format!("with map = \"{}\", {allowed}", self.action.map.name());
+        if is_so { Ok(()) } else { Err(fault(path, value, &allowed)) }
     }
 
     /// The features of a vector.
@@ -362,12 +421,7 @@ impl PolicySpec {
 
     /// How many values an action has; 0 if it is a choice.
     pub fn action_size(&self) -> usize {
-        match self.action.map {
-            MapSpec::CwndSteps => 0,
-            MapSpec::CwndFactor | MapSpec::RateChange => 1,
-            MapSpec::RateAndCwnd => 2,
-            map => map.law().map_or(0, |law| law.values),
-        }
+        self.action.map.values()
     }
 }
 
@@ -486,8 +540,13 @@ impl StartSpec {
     }
 }
 
+/// Whether a value is one that is written without loss.
+fn is(value: f64, wanted: f64) -> bool {
+    value.to_bits() == wanted.to_bits()
+}
+
 /// The value is shortened, so that what is allowed stays visible.
-pub(super) fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
+fn fault(path: &str, value: impl fmt::Display, allowed: &str) -> SpecError {
     let value: String = value.to_string().chars().take(VALUE_MAX).collect();
     SpecError::at(path, format!("= {value}: allowed is {allowed}"))
 }

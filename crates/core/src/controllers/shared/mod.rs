@@ -3,7 +3,6 @@
 pub mod bandit;
 pub mod bbr;
 pub mod kong;
-pub mod linux_growth;
 pub mod own_limit;
 pub mod pcc;
 pub mod quic;

@@ -4,25 +4,18 @@
 //! first slow start on, and the stage of the cubic stays when the window is set. Proposed: a window that was not used
 //! does not grow (RFC 9438 section 5.8); the bounds hold for what an action sets, not for CUBIC; after a round trip
 //! that loses more than it delivers no action raises the window, which is halved if one has (RFC 9743 section 5.1.1).
-use super::{Corrected, Declined, Law, no_guards};
+use super::{Corrected, Declined};
 use crate::control::{Ack, Control, Controller, FlowInfo, Loss, LossKind};
-use crate::controllers::cubic::{Cubic, SPEC};
+use crate::law::cubic::{Cubic, PARAMS};
 use crate::params::Params;
 use crate::policy::spec::{BoundsSpec, PolicySpec, WhenSpec};
 use crate::sensing::overload::Overload;
 use crate::sensing::signals::Interval;
 
-/// The map.
-pub const LAW: Law = Law {
-    values: 1,
-    check: |spec| no_guards("cubic_factor", spec),
-    begin: |flow, spec| Box::new(CubicFactor::new(flow, spec)),
-};
-
 /// CUBIC of one flow, with its defaults.
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 #[derive(Clone, Debug)]
-struct CubicFactor {
+pub(super) struct CubicFactor {
     cubic: Cubic,
     scale: f64,
     bounds: BoundsSpec,
@@ -41,9 +34,9 @@ struct CubicFactor {
 }
 
 impl CubicFactor {
-    fn new(flow: &FlowInfo, spec: &PolicySpec) -> Self {
+    pub(super) fn new(flow: &FlowInfo, spec: &PolicySpec) -> Self {
         Self {
-            cubic: Cubic::new(flow, &Params::defaults(SPEC.params)),
+            cubic: Cubic::new(flow, &Params::defaults(PARAMS)),
             scale: spec.action.scale,
             bounds: spec.bounds.clone(),
             started: false,

@@ -1,24 +1,23 @@
 //! Control laws under an agent: an action corrects what a law does at the end of each interval, and an action of zeros is
-//! the law alone. An action map over another law is another file with a [`Law`], and its line in [`MapSpec::law`].
-use super::spec::{PolicySpec, SpecError, StartSpec, WhenSpec, fault};
+//! the law alone. An action map over another law is another file, its line in [`begin`], and what `spec` allows beside it.
+use super::spec::{MapSpec, PolicySpec, WhenSpec};
 use crate::control::{Ack, Control, FlowInfo, Loss};
 use crate::sensing::signals::Interval;
-use std::fmt;
 
 pub mod cubic_factor;
 pub mod own_queue;
 
-#[cfg(doc)]
-use super::spec::MapSpec;
-
-/// What an action map over a law is, before a flow begins.
-pub struct Law {
-    /// Values of an action.
-    pub values: usize,
-    /// Whether the tables beside `action` leave to the law what it does itself.
-    pub check: fn(&PolicySpec) -> Result<(), SpecError>,
-    /// The law of one flow.
-    pub begin: fn(&FlowInfo, &PolicySpec) -> Box<dyn Corrected>,
+/// The law of a flow that this policy's action map corrects, if it is a map over one.
+pub fn begin(spec: &PolicySpec, flow: &FlowInfo) -> Option<Box<dyn Corrected>> {
+    match spec.action.map {
+        MapSpec::OwnQueue | MapSpec::OwnQueuePaced => {
+            Some(Box::new(own_queue::OwnQueue::new(flow, &spec.action)))
+        }
+        MapSpec::CubicFactor => Some(Box::new(cubic_factor::CubicFactor::new(flow, spec))),
+        MapSpec::CwndSteps | MapSpec::CwndFactor | MapSpec::RateChange | MapSpec::RateAndCwnd => {
+            None
+        }
+    }
 }
 
 /// Why an answer of the agent does not apply.
@@ -59,25 +58,4 @@ pub trait Corrected: Send {
     fn control(&self) -> Control;
     /// What the law counts.
     fn counters(&self) -> Vec<(&'static str, f64)>;
-}
-
-/// Whether a field has the only value that a map over a law takes.
-fn only(
-    map: &str,
-    is_so: bool,
-    path: &str,
-    value: &dyn fmt::Display,
-    allowed: &str,
-) -> Result<(), SpecError> {
-    let allowed = format!("with map = \"{map}\", {allowed}");
-    if is_so { Ok(()) } else { Err(fault(path, value, &allowed)) }
-}
-
-/// Whether slow start and the reactions to losses are left to the law.
-fn no_guards(map: &str, spec: &PolicySpec) -> Result<(), SpecError> {
-    let StartSpec { slow_start, loss_guard, timeout_guard } = &spec.start;
-    only(map, !slow_start, "start.slow_start", slow_start, "false")?;
-    only(map, !loss_guard, "start.loss_guard", loss_guard, "false")?;
-    let timeout_guard = timeout_guard.unwrap_or(false);
-    only(map, !timeout_guard, "start.timeout_guard", &timeout_guard, "false")
 }

@@ -1,44 +1,14 @@
 //! The action maps `own_queue` and `own_queue_paced`: over the law of the controller `own_queue`.
-use super::{Corrected, Declined, Law, no_guards, only};
+use super::{Corrected, Declined};
 use crate::control::{Ack, Control, FlowInfo, Loss};
 use crate::law::own_queue::{Law as OwnLaw, Settings, Turned, is_misled_by_jitter};
-use crate::policy::spec::{
-    ActionSpec, BoundsSpec, ClockSpec, DecisionSpec, MapSpec, PolicySpec, SpecError, WhenSpec,
-};
+use crate::policy::spec::{ActionSpec, MapSpec, WhenSpec};
 use crate::sensing::signals::Interval;
 use crate::units::{Bytes, Rate};
 
-/// Shortest interval of the law, ms.
-const MIN_MS: f64 = 10.0;
-
-/// The map `own_queue`.
-pub const LAW: Law = Law {
-    values: 2,
-    check: |spec| check("own_queue", spec),
-    begin: |flow, spec| Box::new(OwnQueue::new(flow, &spec.action)),
-};
-/// The map `own_queue_paced`: the law holds a rate, and actions apply at all times.
-pub const PACED: Law = Law { check: |spec| check("own_queue_paced", spec), ..LAW };
-
-/// The law decides at its own times, and has a start, bounds and reactions to losses of its own.
-fn check(map: &str, spec: &PolicySpec) -> Result<(), SpecError> {
-    let DecisionSpec { every, times, min_ms } = &spec.decision;
-    let BoundsSpec { cwnd_min_packets: least, cwnd_max_packets: most } = &spec.bounds;
-    let usual = BoundsSpec::default();
-    let every_name = format!("{every:?}").to_lowercase();
-    let is = |value: f64, wanted: f64| value.to_bits() == wanted.to_bits();
-    only(map, *every == ClockSpec::Srtt, "decision.every", &every_name, "srtt")?;
-    only(map, is(*times, 1.0), "decision.times", times, "1")?;
-    only(map, is(*min_ms, MIN_MS), "decision.min_ms", min_ms, "10")?;
-    only(map, is(*least, usual.cwnd_min_packets), "bounds.cwnd_min_packets", least, "2")?;
-    let allowed = "nothing: it has its own";
-    only(map, is(*most, usual.cwnd_max_packets), "bounds.cwnd_max_packets", most, allowed)?;
-    no_guards(map, spec)
-}
-
 /// The law of one flow.
 #[derive(Clone, Debug)]
-struct OwnQueue {
+pub(super) struct OwnQueue {
     law: OwnLaw,
     is_paced: bool,
     packet: f64,
@@ -46,7 +16,7 @@ struct OwnQueue {
 
 impl OwnQueue {
     /// Begins with the flow's initial window, with the numbers of the controller but for those of the table.
-    fn new(flow: &FlowInfo, action: &ActionSpec) -> Self {
+    pub(super) fn new(flow: &FlowInfo, action: &ActionSpec) -> Self {
         let usual = Settings::default();
         let settings = Settings {
             exponent: action.exponent.unwrap_or(usual.exponent),

@@ -1,5 +1,5 @@
 //! NewReno without SACK by the rules of ns-2.35's one-way TCP agent (source: ns-2.35 tcp.cc,
-//! tcp-reno.cc, tcp-newreno.cc; the rules are listed in `docs/results/ns2.md`). Kong 2018 ran this stack.
+//! tcp-reno.cc, tcp-newreno.cc; the rules are listed in `docs/reference/ns2.md`). Kong 2018 ran this stack.
 //!
 //! Sequence numbers count packets from 0; -1 means "none yet". The window lives in the controller;
 //! what ns-2 adds to it in recovery (`dupwnd_`) lives here.

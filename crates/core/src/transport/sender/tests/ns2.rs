@@ -1,4 +1,4 @@
-//! One test per rule of docs/results/ns2.md, with this crate's NewReno as the controller.
+//! One test per rule of docs/reference/ns2.md, with this crate's NewReno as the controller.
 use super::super::tests::{MSS, ack, at, config, numbers};
 use super::*;
 use crate::control::Send;

@@ -21,7 +21,7 @@ fn cubic(settings: &[(&str, &str)]) -> Cubic {
         .iter()
         .map(|(name, word)| ((*name).to_owned(), ParamValue::Word((*word).to_owned())))
         .collect();
-    Cubic::new(&flow(Recovery::Sack), &Params::resolve(SPEC.params, &given).unwrap())
+    Cubic::new(&flow(Recovery::Sack), &Params::resolve(PARAMS, &given).unwrap())
 }
 
 /// Linux's own CUBIC, which paces there, leaves slow start at 2116 of 4167 packets on 1 Gb/s and 50 ms.
@@ -88,7 +88,7 @@ fn a_loss_leaves_seven_tenths_of_the_flight() {
 
 #[test]
 fn under_ns2_recovery_the_window_is_reduced_and_flight_size_is_ignored() {
-    let mut cubic = Cubic::new(&flow(Recovery::Ns2), &Params::defaults(SPEC.params));
+    let mut cubic = Cubic::new(&flow(Recovery::Ns2), &Params::defaults(PARAMS));
     cubic.window.cwnd = 100.0;
     cubic.on_loss(&loss(10, LossKind::Gap));
     close(cubic.window.cwnd, 70.0, 1e-9);
