@@ -113,7 +113,7 @@ def test_a_scheme_is_observed_as_a_learner_that_does_the_same() -> None:
     rng = Random(SEED)
     for _ in range(6):
         text, history = network(rng), rng.randrange(1, 9)
-        features = rng.sample(FEATURES, 8)
+        features = rng.sample(FEATURES, len(FEATURES))
         reward = rng.choice(["aurora", "flagship", "drinc", "orca"])
         own = settings(features, history)
         found = recorded(text, "flagship", own, reward, episode_seed(1))[0]

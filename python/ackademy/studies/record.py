@@ -264,13 +264,9 @@ def _actions(metrics: FloatArray, own: Settings) -> Rows:
 
 def _completed(rows: Rows, metrics: FloatArray, actions: Rows, features: Sequence[str]) -> Rows:
     """The latest vector of each observation, with what depends on the scheme's window."""
-    cwnd = metrics[:, COLUMNS.index("cwnd_packets")]
-    inflight = metrics[:, COLUMNS.index("inflight_packets")]
+    values = _of_window(dict(zip(COLUMNS, metrics.T, strict=True)))
     before = np.concatenate([np.zeros((1, actions.shape[1])), actions])
-    values = {
-        "cwnd": np.log(np.maximum(cwnd, 1.0)) / 10.0,
-        "cwnd_change": np.diff(cwnd, prepend=cwnd[:1]) / 10.0,
-        "inflight_ratio": np.where(cwnd > 0.0, inflight / np.maximum(cwnd, WINDOW_MIN), 0.0),
+    values |= {
         "action_0": before[:, 0],
         "action_1": before[:, 1] if before.shape[1] > 1 else np.zeros(len(before)),
     }
@@ -280,6 +276,34 @@ def _completed(rows: Rows, metrics: FloatArray, actions: Rows, features: Sequenc
         if name in values:
             found[:, place] = np.clip(values[name], *ranges[name])
     return found
+
+
+def _of_window(told: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """The features that depend on window or pacing rate, before they are cut to their ranges."""
+    cwnd, best = told["cwnd_packets"], np.maximum.accumulate(told["throughput_mbps"])
+    most = int(np.argmax(told["acked_packets"]))
+    acked_mb = told["throughput_mbps"][most] * told["duration_s"][most]
+    cwnd_mb = cwnd * _ratio(acked_mb, told["acked_packets"][most])
+    path_mb = best * told["flow_min_rtt_ms"] / 1e3
+    unpaced = _ratio(cwnd_mb, told["srtt_ms"] / 1e3)
+    pacing = _ratio(np.where(told["pacing_mbps"] > 0.0, told["pacing_mbps"], unpaced), best)
+    return {
+        "cwnd": np.log(np.maximum(cwnd, 1.0)) / 10.0,
+        "cwnd_change": np.diff(cwnd, prepend=cwnd[:1]) / 10.0,
+        "inflight_ratio": _ratio(told["inflight_packets"], cwnd),
+        "acked_ratio": _ratio(told["acked_packets"], cwnd),
+        "cwnd_ratio": 0.8 * _ratio(cwnd_mb, path_mb),
+        "bdp_ratio": _ratio(path_mb, cwnd_mb),
+        "pacing_ratio": pacing,
+        "pacing_ratio_2": pacing,
+    }
+
+
+def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> FloatArray:
+    """Their quotient; 0 where `whole` is not above 0."""
+    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
+    is_so = whole > 0.0
+    return np.where(is_so, part / np.where(is_so, whole, 1.0), 0.0)
 
 
 def _rewards(function: Reward, flows: Sequence[_core.Seen]) -> list[FloatArray]:
