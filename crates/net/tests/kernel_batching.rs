@@ -206,7 +206,9 @@ fn features(batch: u32) -> Vec<[f64; 2]> {
             controllers::fallback,
         ))
     });
-    let mut adapter = Single::new(&flow(1), &record(0), Box::new(governor));
+    // The window is about what a round trip delivers, as a window in use is.
+    let wide = Flow { initial_cwnd: 100, ..flow(1) };
+    let mut adapter = Single::new(&wide, &record(0), Box::new(governor));
     for delivered in (1..=20_000_u32).filter(|delivered| delivered % batch == 0) {
         let swing = (f64::from(delivered) / 1000.0 * std::f64::consts::PI).sin();
         let rtt_us = (100_000.0 + 20_000.0 * swing) as u32;

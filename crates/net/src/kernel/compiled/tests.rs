@@ -94,7 +94,7 @@ fn what_the_kernel_cannot_evaluate_is_refused_in_one_line() {
 }
 
 #[test]
-fn a_policy_over_another_power_of_the_rate_is_refused_in_one_line() {
+fn a_policy_over_another_law_or_power_of_the_rate_is_refused_in_one_line() {
     let compiled = |action: &str| {
         let text = format!(
             "format = 1\nabout = \"drawn\"\nobservation = {{ features = [\"queue\"], history = 1 }}\n\
@@ -112,6 +112,11 @@ fn a_policy_over_another_power_of_the_rate_is_refused_in_one_line() {
     assert!(compiled("map = \"own_queue\", exponent = 0.5").is_ok());
     let said = compiled("map = \"own_queue\", exponent = 0.0").expect_err("a constant target");
     assert_eq!(said, "exponent = 0: in the kernel it is 0.5");
+    let said = compiled("map = \"own_queue_paced\"").expect_err("another map");
+    assert_eq!(
+        said,
+        "action.map = \"own_queue_paced\": in the kernel there is \"own_queue\" alone"
+    );
 }
 
 #[test]
