@@ -160,10 +160,11 @@ deny: $(UV) ## licences, bans, sources and advisories of the Rust dependencies (
 msrv: system ## the workspace compiles with the rust-version of Cargo.toml
 	.ci/msrv
 
-peers: build ## ns-2, ns-3 and ours side by side (installs Debian's ns2 and libns3-dev)
+peers: build ns3 ## ns-2, ns-3 and ours side by side, and ours inside ns-3 (installs Debian's ns2 and libns3-dev)
 	command -v ns >/dev/null && test -f /usr/include/ns3/core-module.h || \
 		{ apt-get update -qq && apt-get install -y -qq ns2 libns3-dev g++; }
 	PYTHONPATH=tools $(BIN)python -m ns_peers
+	PYTHONPATH=tools $(BIN)python -m ns_peers.inside
 
 packages: wasm build ackademyd ## dist/: wheel, source distribution, ackademyd as a Debian package
 	$(BIN)maturin build --quiet --release --locked --out dist
