@@ -27,7 +27,14 @@ ROOT = Path(__file__).parents[1]
 OUT = front_figure.DATA
 LEFT_OUT = ("cubic_ns3", "q_tcp_ca", "qa_tcp_ca", "rl_tcp_no_ca")
 """variants that replicate another program or a part of a paper"""
-MORE = ("aurora_mixed", "flagship", "graduate", "lp_tcp/L50_K1", "tcp_drinc", "examples/search/found.py")
+MORE = (
+    "aurora_mixed",
+    "flagship",
+    "graduate",
+    "lp_tcp/L50_K1",
+    "tcp_drinc",
+    "examples/search/found.py",
+)
 """policies of single flows, of LP-TCP's forests the one for its first setup; the searched rule"""
 
 
