@@ -121,8 +121,8 @@ def settings(observation: str, every: str) -> Settings:
     """What a word or a file says is observed.
 
     Args:
-        observation: `aurora`, `drinc`, a policy, a file or a recipe with the tables of a learned
-            controller, or features separated by commas.
+        observation: a name of `agent_settings.NAMED`, a policy, a file or a recipe with the tables
+            of a learned controller, or features separated by commas.
         every: `srtt`, `min_rtt`, or a time such as `20ms`; empty: what the observation says.
 
     Raises:
@@ -171,7 +171,8 @@ def _tables(word: str) -> dict[str, dict[str, Any]]:
     for name in features:
         if name not in known:
             near = ", ".join(lookup.similar(name, known) or known)
-            allowed = f"aurora, drinc, a policy, a TOML file, a recipe, or features such as {near}"
+            names = ", ".join(NAMED)
+            allowed = f"{names}, a policy, a TOML file, a recipe, or features such as {near}"
             raise TrainingError(f"--observation {name!r}: allowed: {allowed}")
     return {"observation": {"features": features, "history": 1}}
 
